@@ -37,7 +37,8 @@ def attack(pytestconfig):
 
 
 def pytest_sessionfinish(session):
-    """A worker of several gives what it has counted to the process that prints."""
+    """If there are several pytest workers, each sends its counts to the process that prints them.
+    """
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["attacks"] = session.config.stash.get(COUNTED, nothing())
 

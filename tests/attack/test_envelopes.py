@@ -40,7 +40,7 @@ def stolen(stack, schema):
 
 
 def attempt(stack, schema, name, ticket=None):
-    """Whether it is refused, and whether the attacker sees the value."""
+    """Returns the SQLSTATE of a refusal, and whether the attacker sees the value."""
     with stack.connect_dba(options=f"-c search_path={schema}") as dba:
         (envelope,) = dba.execute("SELECT pay FROM emp WHERE id = 1").fetchone()
         if ticket:
@@ -75,7 +75,7 @@ def test_own_column(stack, emp, schema, attack, name):
 
 
 def test_ticket_of_another_column(stack, emp, schema, attack):
-    """A ticket lets values into what it names, from columns of the same name."""
+    """A ticket allows values in the columns that it names, from columns with the same names."""
     ticket = stack.ticket("app", "--place", f"{schema}.own", "--uses", "0")
     for name in WAYS:
         if name == "table of the name":
@@ -103,7 +103,7 @@ CREATE TRIGGER take BEFORE INSERT ON own FOR EACH ROW EXECUTE FUNCTION take();
 
 
 def test_in_a_clients_session(stack, emp, dba, schema, attack):
-    """An envelope in a trigger's body, or that the application was handed."""
+    """An envelope in a trigger's body, or one that the application was given."""
     (envelope,) = dba.execute("SELECT pay FROM emp WHERE id = 1").fetchone()
     for sql, parameters in [
         ("INSERT INTO own VALUES (2, %s)", [envelope]),
@@ -118,7 +118,7 @@ def test_in_a_clients_session(stack, emp, dba, schema, attack):
 
 
 def test_older_copy_of_used_tickets(stack, emp, schema, attack):
-    """The audit log, which the freshness counter guards, knows of the use, too."""
+    """The audit log, which the freshness counter guards, also records the use."""
     file = stack.data.parent / "keeper" / "data" / "used-tickets"
     state, _ = attempt(stack, schema, "row", stack.ticket("app"))
     assert state is None
@@ -138,8 +138,8 @@ def test_older_copy_of_used_tickets(stack, emp, schema, attack):
 
 
 def test_older_copies_of_all(stack, emp, schema, attack):
-    """Older copies of what was used and of the audit log, taken since the last checkpoint: the
-    keeper does not start with them, since the use was bound to the freshness counter."""
+    """Older copies of the used tickets and of the audit log, taken since the last checkpoint: the
+    keeper does not start with them, because the use was bound to the freshness counter."""
     data = stack.data.parent / "keeper" / "data"
     files = [data / "used-tickets", data / "audit"]
     ticket = stack.ticket("app")

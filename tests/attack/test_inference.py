@@ -54,7 +54,7 @@ def hidden(three):
 
 
 def test_guesses(hidden, attack):
-    """A right guess and a wrong one get the same answer, which is no row."""
+    """Right and wrong guesses get the same answer, which is no row."""
     _, eve = hidden
     for name, sql in GUESSES.items():
         answers = [run(eve, sql.format(g=guess)) for guess in (SECRET, 4711)]
@@ -63,7 +63,7 @@ def test_guesses(hidden, attack):
 
 
 def test_estimates(hidden, attack):
-    """EXPLAIN with the statistics of a column that is hidden."""
+    """EXPLAIN with the statistics of a hidden column."""
     three, eve = hidden
     with three.connect("ann") as ann:
         ann.execute("INSERT INTO hidden SELECT g, 5000 FROM generate_series(10, 200) g")
@@ -80,7 +80,7 @@ def test_estimates(hidden, attack):
 
 
 def test_index(hidden, attack):
-    """What an index tells is allowed, and no more: the order of rows, not where a constant is."""
+    """Only what an index reveals is allowed: the order of rows, but not the place of a constant."""
     three, eve = hidden
     with three.connect("ann") as ann:
         ann.execute("CREATE INDEX ON hidden (pay)")

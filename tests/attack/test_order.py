@@ -51,7 +51,8 @@ def known(dba, schema):
 
 
 def test_statistics(emp, dba, schema, attack):
-    """ANALYZE without a client goes over the column, and leaves alone what a client's has found."""
+    """ANALYZE without a client keeps the statistics of the column that a client's ANALYZE has
+    found."""
     dba.execute("ANALYZE emp")
     attack.attempt("the order of a column by statistics", "ok" in known(dba, schema))
     assert known(dba, schema) == ["id", "pay"]
@@ -77,8 +78,8 @@ def test_switched_off(stack, emp, schema, attack):
 
 
 def test_indexes_of_clients(stack, emp, schema):
-    """They are built anew and added to without a client, also by a keeper that was killed before
-    a checkpoint: that there is an index is in the WAL."""
+    """They are rebuilt and extended without a client, even if the keeper was killed before a
+    checkpoint: the WAL says that there is an index."""
     restarted(stack)
     ticket = stack.ticket("app")
     with stack.connect_dba(options=f"-c search_path={schema}") as dba:

@@ -44,7 +44,7 @@ def identifiers(dba, table):
 
 
 def write_page(stack, table, changes):
-    """Writes other bytes into the table's file while PostgreSQL is down."""
+    """Changes bytes in the table's file while PostgreSQL is down."""
     with stack.connect_dba() as dba:
         dba.execute("CHECKPOINT")
         path = dba.execute("SELECT pg_relation_filepath(%s)", (table,)).fetchone()[0]
@@ -62,7 +62,7 @@ def write_page(stack, table, changes):
 
 
 def read(three, who, table):
-    """What a principal's statement gets; the SQLSTATE of a refusal."""
+    """Returns the result of a principal's statement, or the SQLSTATE of a refusal."""
     try:
         with three.connect(who) as connection:
             rows = connection.execute(f"SELECT pay::text FROM {table} ORDER BY id").fetchall()
@@ -83,7 +83,7 @@ def test_rows_exchanged(tables, attack):
 
 
 def test_column_of_another(tables, attack):
-    """Ann's identifier in eve's row."""
+    """Eve's row has ann's identifier."""
     with tables.stack.connect_dba() as dba:
         victim, own = identifiers(dba, "pay_ann")[0], identifiers(dba, "pay_eve")[0]
     write_page(tables.stack, "pay_eve", {own: victim})

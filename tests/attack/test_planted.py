@@ -30,7 +30,7 @@ def function(name, body, returns="trigger", rest="LANGUAGE plpgsql"):
 
 
 def once(body, result):
-    """Runs once in the victim's session, although it makes rows itself."""
+    """Runs once in the victim's session, although it writes rows itself."""
     return (
         "BEGIN IF session_user = 'app' AND NOT EXISTS (SELECT FROM loot) THEN "
         "INSERT INTO loot VALUES (0, 0); "
@@ -338,7 +338,7 @@ TABLES = [
 
 @pytest.fixture(scope="module", params=["bound", "unbound"])
 def played(request):
-    """A stack with the keeper's defaults, and one whose keeper does not ask for grants."""
+    """A stack with the keeper's defaults, and one whose keeper does not check grants."""
     stack = Stack(run=Path(f"{RUN}-{request.param}"))
     if request.param == "unbound":
         stack.environment["CONFIDE_KEEPER_REQUIRE_GRANTS"] = "false"
@@ -355,7 +355,7 @@ def in_schema(connection):
 
 @pytest.fixture
 def catalogs(played):
-    """Puts back what an attack changes of the catalogs."""
+    """Restores what an attack has changed in the catalogs."""
     stack, _ = played
     with stack.connect_dba() as dba:
         for catalog in CATALOGS:
@@ -399,7 +399,7 @@ def test_planted(played, attack, name, catalogs):
 
 
 def test_grant_of_another_session(played, attack):
-    """What one client has authorised is nothing to another's session."""
+    """A client's grant has no effect in another session."""
     stack, bound = played
     with stack.connect_dba() as dba, stack.connect_app() as one, stack.connect_app() as two:
         dba.execute(SETUP)
@@ -439,8 +439,8 @@ END"""
 
 
 def test_grants_replayed(played, attack):
-    """The superuser has read the grants of a session that may let plain values meet the column, and
-    hands them over in another one, as they are, changed, and in any order."""
+    """The superuser has read the grants of a session that may compare plain values with the column,
+    and uses them in another one, unchanged, altered, and in any order."""
     stack, bound = played
     guess = "SELECT e.id FROM emp e JOIN generate_series(5000, 5400) g ON e.pay = g::enc_int4"
     with stack.connect_dba() as dba, stack.connect_app() as one, stack.connect_app() as two:

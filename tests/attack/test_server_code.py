@@ -104,7 +104,7 @@ def decoded():
 
 
 def test_logical_decoding(decoded, attack):
-    """Decoded changes call output functions, in a session of the superuser's."""
+    """Decoding of changes calls output functions, in a superuser's session."""
     with decoded.connect_app() as app, decoded.connect_dba() as dba:
         dba.execute("SELECT pg_create_logical_replication_slot('spy', 'test_decoding')")
         app.execute("CREATE TABLE emp (id int PRIMARY KEY, name enc_text, pay enc_int4)")

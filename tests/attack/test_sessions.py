@@ -118,7 +118,7 @@ def emp(app, dba, library):
 
 
 def entries(dba):
-    """What of PostgreSQL's memory says how to join sessions."""
+    """The entries in PostgreSQL's memory for joining sessions."""
     asked = "SELECT spy_memory(size) FROM pg_shmem_allocations WHERE name = 'confide sessions'"
     memory = bytes(dba.execute(asked).fetchone()[0])
     each = (memory[at : at + ENTRY] for at in range(0, len(memory), ENTRY))
@@ -126,7 +126,7 @@ def entries(dba):
 
 
 def joined(dba, entry):
-    """What the keeper says to who wants to join with what was read."""
+    """The keeper's answer to an attempt to join with such an entry."""
     header = (ROOT / "extension" / "src" / "generated" / "contract.h").read_text()
     version = int(re.search(r"CFD_CONTRACT_VERSION\s+(\d+)", header).group(1))
     database = dba.execute("SELECT oid FROM pg_database WHERE datname = current_database()")
@@ -144,7 +144,7 @@ def test_pass_of_an_idle_session(emp, dba, attack):
 
 
 def test_pass_of_a_parallel_statement(stack, emp, dba, attack):
-    """While a statement may have workers its pass is there; afterwards it is good for nothing."""
+    """A pass is there only while a statement may have workers, and is invalid afterwards."""
     emp.execute("SET force_parallel_mode = on")
 
     def victim():
@@ -187,7 +187,7 @@ def trigger(dba, body):
 
 @pytest.mark.parametrize("ends", ["terminate", "vanish", "failed"])
 def test_last_acts(stack, emp, dba, schema, attack, ends):
-    """What a superuser has a backend do when its client has gone has no session any more."""
+    """Code that a superuser lets a backend run after its client has left has no session."""
     ranks = RANKS.format(f'"{schema}"', f'"{schema}"')
     trigger(dba, f"PERFORM \"{schema}\".spy_stay('{ranks}')")
     with stack.connect_app() as victim:
@@ -224,7 +224,7 @@ def count(dba, name):
 
 
 def test_statement_that_never_ends(leased, attack):
-    """The database keeps a client's statement running, and works in its session."""
+    """The database keeps a client's statement running, and works in the client's session."""
     with leased.connect_app() as victim, leased.connect_dba() as dba:
         victim.execute("CREATE TABLE emp (id int PRIMARY KEY, pay enc_int4)")
         victim.execute("INSERT INTO emp VALUES (1, 5200), (2, 100)")
@@ -249,14 +249,14 @@ def test_statement_that_never_ends(leased, attack):
 
 
 def served(victim):
-    """A lease that is over on a busy machine once more is told as an error."""
+    """On a busy machine the lease may expire again, which is an error."""
     with contextlib.suppress(psycopg.Error):
         return victim.execute("SELECT id FROM emp WHERE pay > 50 ORDER BY id").fetchall()
 
 
 @pytest.mark.parametrize("prepared", [False, True])
 def test_clients_renew(leased, prepared):
-    """A client that works renews its session, also by statements that it prepared before."""
+    """A client that works renews its session, even with statements that it prepared before."""
     with leased.connect_app() as client, leased.connect_dba() as dba:
         client.execute("CREATE TABLE own (id int, pay enc_int4)")
         client.execute("INSERT INTO own VALUES (1, 5200)")

@@ -54,7 +54,7 @@ READS = {
 
 @pytest.mark.parametrize("name", READS)
 def test_swapped(emp, dba, attack, name):
-    """The application's session knows the table as a plain one; then it is another."""
+    """The application's session knows the table as plain; then the table is replaced."""
     extended, sql = READS[name]
     arguments = (1,) if extended else None
     if name != "returning":

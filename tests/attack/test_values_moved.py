@@ -105,7 +105,7 @@ def test_moved(emp, dba, attack, name):
 
 
 def test_what_stays(emp, dba):
-    """Not refused: rows whose identifiers stay, whatever rewrites or changes them; envelopes."""
+    """Not refused: rewriting or changing rows whose identifiers remain; envelopes."""
     emp.execute("INSERT INTO emp SELECT g, g FROM generate_series(10, 60) g")
     before = emp.execute("SELECT id, pay FROM emp ORDER BY id").fetchall()
     for statement in (
@@ -124,7 +124,7 @@ def test_what_stays(emp, dba):
 
 
 def test_clients_move_values(emp):
-    """In a client's session to move a value is the client's statement."""
+    """In a client's session, moving a value is the client's own statement."""
     emp.execute("UPDATE emp SET pay = (SELECT pay FROM emp WHERE id = 1) WHERE id = 2")
     emp.execute("INSERT INTO emp SELECT id + 10, pay FROM emp")
     assert {str(v) for (v,) in emp.execute("SELECT pay FROM emp")} == {VICTIM}

@@ -60,8 +60,8 @@ def test_generated(sides):
 
 
 def test_conditions_as_keys(sides):
-    """A condition is a key like any other: true, false or NULL. Bug: 42804, as if it were no value
-    that could be a key, or be counted."""
+    """A condition is a key like any other: true, false or NULL. Bug: 42804, because it is not
+    recognised as a value that can be a key or be counted."""
     for condition in CONDITIONS:
         for sql in [
             f"SELECT {condition}, max(n) FROM r GROUP BY 1",
@@ -78,16 +78,16 @@ def test_conditions_as_keys(sides):
 
 
 def test_conditions_as_keys_in_passes(sides):
-    """Also where the keeper has no room for all groups, and takes rows back."""
+    """Also if the keeper has no room for all groups, and returns rows."""
     sides[2].execute("SET confide.batch_aggregate_memory = '16kB'")
     agree(sides, "SELECT id, k > 'a', max(n) FROM r GROUP BY 1, 2")
     sides[2].execute("RESET confide.batch_aggregate_memory")
 
 
 def test_plain_truth_in_having(sides):
-    """A plain boolean among the keys, in a condition on groups. Bug: 42804. And a key in such a
-    condition that is not recognised, its constants being folded once more (a whole number that
-    becomes a numeric). Bug: its column became another key, and groups fell apart."""
+    """A plain boolean among the keys, in a condition on groups. Bug: 42804. Also a key in such a
+    condition that is not recognised because its constants were folded again (an integer becomes a
+    numeric). Bug: its column became another key, and groups were split."""
     agree(
         sides,
         "SELECT b, max(n) FROM (SELECT g = 2 AS b, n FROM r) x GROUP BY b HAVING b OR max(n) > 1",
@@ -96,8 +96,8 @@ def test_plain_truth_in_having(sides):
 
 
 def test_conditional_sums(sides):
-    """A sum of ones and zeros counts the rows of a condition, in the keeper. Without groups it is
-    NULL where there are no rows, as a count is not."""
+    """A sum of ones and zeros counts the rows that satisfy a condition, in the keeper. Unlike a
+    count, it is NULL if there are no rows."""
     ones = "sum(CASE WHEN {} THEN 1 ELSE 0 END)"
     for condition in CONDITIONS:
         sql = f"SELECT g, k, {ones.format(condition)}, count(*) FROM r GROUP BY g, k"
@@ -112,7 +112,7 @@ def test_conditional_sums(sides):
 
 
 def test_distinct(sides):
-    """SELECT DISTINCT makes groups of all that is selected; what is evaluated above stays there."""
+    """SELECT DISTINCT groups by all selected columns; expressions above it remain there."""
     for sql in [
         "SELECT DISTINCT k, b, i FROM r",
         "SELECT DISTINCT upper(k), g FROM r WHERE n < 2",
@@ -148,7 +148,7 @@ def test_distinct(sides):
 
 
 def test_other_columns(sides):
-    """System columns and whole rows; columns that come after one of varying length."""
+    """System columns and whole rows; columns after one of variable length."""
     for sql in [
         "SELECT count(r), count(r.ctid), count(DISTINCT r.tableoid), max(k) FROM r WHERE i > 0",
         "SELECT tableoid IS NULL, count(*), sum(n) FROM r GROUP BY tableoid",
@@ -161,7 +161,7 @@ def test_other_columns(sides):
 
 
 def test_passes(sides):
-    """With little memory groups come in several passes, each whole and once."""
+    """With little memory groups are returned in several passes, each complete and once."""
     sql = "SELECT id, k, sum(n), count(*), sum(f) FROM r GROUP BY id, k"
     sides[2].execute("SET confide.batch_aggregate_memory = '16kB'")
     try:
@@ -175,7 +175,7 @@ def test_passes(sides):
 
 
 def test_subqueries(sides):
-    """Rescans: each begins anew, with its parameter."""
+    """Each rescan starts again, with its parameter."""
     for sql in [
         "SELECT id, (SELECT sum(b.n) FROM r b WHERE b.g = r.g AND b.i > r.i) FROM r WHERE id < 40",
         "SELECT id FROM r WHERE n < (SELECT avg(n) FROM r b WHERE b.id < r.id) AND id < 60",
@@ -202,7 +202,7 @@ def test_cursor(sides):
 
 
 def declassified(stack):
-    """Booleans declassified, of all columns."""
+    """Number of declassified booleans, of all columns."""
     sql = """SELECT sum(value::int8) FROM confide.stat_keeper()
              WHERE name LIKE '%declassified_booleans%'"""
     with stack.connect_dba() as connection:
@@ -210,7 +210,7 @@ def declassified(stack):
 
 
 def test_filter_is_not_declassified(stack, sides):
-    """Which rows pass a fused filter stays in the keeper; row by row it is told."""
+    """The keeper does not disclose which rows pass a fused filter, but does so row by row."""
     told = []
     for side in sides[1:]:
         before = declassified(stack)
@@ -248,8 +248,8 @@ def test_keeper_killed(stack, sides):
 
 
 def test_small_sums(app, dba):
-    """Of few rows the result is the only thing that is waited for, where no more is told so.
-    Bug: three round trips, of a registration, the result and its envelope."""
+    """For few rows only the result is waited for, unless this would disclose more. Bug: three round
+    trips, for a registration, the result and its envelope."""
     dba.execute("GRANT pg_monitor TO app")
     app.execute("CREATE TABLE small (i int PRIMARY KEY, g int, n enc_numeric(9,2), k enc_text)")
     with app.cursor().copy("COPY small FROM STDIN") as copy:
@@ -278,7 +278,7 @@ def answered(connection) -> int:
 
 
 def test_more_rows_than_expected(app, dba):
-    """The planner expects few rows and finds sorting them as cheap; row by row each then is an
+    """The planner expects few rows and considers sorting them as cheap; row by row this takes a
     round trip for each key. Bug: 3000 round trips instead of a few."""
     dba.execute("GRANT pg_monitor TO app")
     app.execute("CREATE TABLE alike (a int, b int, c int, k enc_text, n enc_numeric(9,2))")

@@ -80,8 +80,8 @@ WRITES = {
 
 @pytest.mark.parametrize("write", WRITES)
 def test_just_written(filled, second, write):
-    """What a session that reads a column has written is found by it and by others who read the
-    column. Bug: each value that was just written is asked for once."""
+    """A session that reads a column finds what it has written, and so do others that read the
+    column. Bug: each value that was just written is requested once."""
 
     def turn(reader, i):
         for statement in WRITES[write].format(i=i).split(";"):
@@ -95,7 +95,7 @@ def test_just_written(filled, second, write):
 
 
 def test_returned(filled):
-    """What RETURNING gives of a new row came with its promotion."""
+    """RETURNING uses the envelopes that came with the promotion of a new row."""
 
     def turn(i):
         update = f"UPDATE d SET name = 'x{i}', n = {i} WHERE id = 5 RETURNING n, name"
@@ -107,8 +107,8 @@ def test_returned(filled):
 
 
 def test_written_only(filled, dba, second):
-    """Of columns that a session does not read nothing is sealed when it writes them, though others
-    read them. Bug: who only loads pays for envelopes."""
+    """If a session does not read a column, nothing is sealed when it writes the column, even if
+    others read it. Bug: a session that only loads pays for envelopes."""
     warm(second, 5)
     query = "SELECT value FROM confide.confide_stat_keeper WHERE name = 'delivered_total'"
     before = int(dba.execute(query).fetchone()[0])
@@ -127,7 +127,7 @@ def test_off(filled):
 
 
 def test_same_results(filled):
-    """Few rows, many rows, long values, expressions, copies: with and without."""
+    """Few rows, many rows, long values, expressions, copies: the same with and without."""
     filled.execute("UPDATE d SET long = repeat(long, 200) WHERE id % 50 = 0")
     filled.execute("UPDATE d SET name = NULL WHERE id % 7 = 0")
     queries = [
@@ -150,7 +150,7 @@ def test_same_results(filled):
 
 
 def test_errors_in_between(filled):
-    """A key that was on its way when a statement failed has not come: it is not counted on."""
+    """A key that was being sent when a statement failed has not arrived, and is not used."""
     fails = "SELECT id, n, name, 1 / (id - 3) FROM d WHERE id < 5 ORDER BY id"
     for step in range(8):
         if step % 2 == 0:
@@ -169,8 +169,8 @@ def test_errors_in_between(filled):
 
 
 def test_freed_identifiers(filled, dba, second):
-    """Values that are gone make room for others under the same identifiers. Bug: whoever reads the
-    new rows is shown the old values, which are kept still."""
+    """Identifiers of freed values are reused for others. Bug: whoever reads the new rows is shown
+    the old values, which are still kept."""
     for i in range(1, 30):
         warm(filled, i)
         warm(second, i)
@@ -192,7 +192,7 @@ def test_freed_identifiers(filled, dba, second):
 
 
 def test_dropped_columns(filled, second):
-    """A table is dropped, and another one made."""
+    """A table is dropped, and another one is created."""
     warm(filled, 5)
     warm(second, 5)
     for turn in range(1, 4):
@@ -209,8 +209,8 @@ def test_dropped_columns(filled, second):
 
 
 def test_written_and_freed(filled, dba, second):
-    """As above, of values that came with their promotion and that nobody has asked for: of rows
-    that were deleted and collected, and of a table that was dropped."""
+    """The same for values that came with their promotion and were never requested: in rows that
+    were deleted and collected, and in a table that was dropped."""
     for turn in range(4):
         for connection in (filled, second):
             warm(connection, 300)
@@ -231,8 +231,8 @@ def test_written_and_freed(filled, dba, second):
 
 
 def test_other_client(filled, stack, schema, dba):
-    """The superuser has no client: he gets what he always gets, and cannot take in what was kept
-    for others."""
+    """The superuser has no client: he gets what he always gets, and cannot import what was kept for
+    others."""
     warm(filled, 5)
     sealed = dba.execute("SELECT n FROM d WHERE id = 5").fetchone()[0]
     assert sealed.startswith("cfd1.")
@@ -247,7 +247,7 @@ def test_other_client(filled, stack, schema, dba):
 
 
 def test_new_sessions_on_one_connection(stack, filled, schema):
-    """Each handshake is another client, also on a connection that was used before."""
+    """Each handshake starts a new client, even on a connection that was used before."""
     for _ in range(3):
         with stack.connect_app(options=f"-c search_path={schema}") as other:
             for _ in range(4):

@@ -51,7 +51,7 @@ def agree(both, sql):
 
 
 def test_indexes(both):
-    """Rows in disorder, some of them twice: then all indexes are read."""
+    """Unordered rows, some of them duplicates, after which all indexes are read."""
     rows = ROWS * 2
     random.Random(5).shuffle(rows)
     states = [agree(both, insert(row)).sqlstate for row in rows]
@@ -62,7 +62,7 @@ def test_indexes(both):
 
 
 def test_same_statement(both):
-    """Keys that a trigger, a default or the statement itself changes; rows that meet each other."""
+    """Keys that a trigger, a default or the statement itself changes; conflicting rows."""
     for connection in both:
         connection.execute(
             "CREATE FUNCTION swap() RETURNS trigger LANGUAGE plpgsql AS"
@@ -80,7 +80,7 @@ def test_same_statement(both):
 
 
 def test_undone(both):
-    """What is known of a row ends with its statement, and with a failed one."""
+    """Known facts about a row end with its statement, and with a failed one."""
     for connection in both:
         connection.execute("ALTER TABLE t ADD CHECK (p < 1000)")
     for i in range(30):
@@ -100,10 +100,10 @@ CREATE INDEX full_by_s ON full_pages (s);
 
 
 def test_equal_keys_and_full_pages(app, plain_twin, dba):
-    """New versions of rows, whose old ones have the same keys, on pages that have no room, and
-    among more equal keys than a page has. Right answer: PostgreSQL's own comparisons find what was
-    asked about the page. Bug: it looks at other keys than were expected, the second time that it
-    searches a page, or on another page, and each is a round trip."""
+    """New versions of rows with the same keys as the old ones, on full pages, and among more equal
+    keys than a page has. Right: PostgreSQL's own comparisons are known facts. Bug: when it searches
+    a page for the second time, or on another page, it compares other keys than expected, and each
+    takes a round trip."""
     dba.execute("GRANT pg_monitor TO app")
     for connection, ddl in ((app, FULL), (plain_twin, plain(FULL))):
         connection.execute(ddl)

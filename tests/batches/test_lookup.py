@@ -91,7 +91,7 @@ def test_round_trips(both):
 
 
 def test_changed_meanwhile(both):
-    """Rows written by the transaction itself, entries that are dead, pages that have split."""
+    """Rows written by the transaction itself, dead entries, pages that have split."""
     app, twin = both
     query = "SELECT id, n FROM line, part WHERE part.w = 1 AND part.i = line.i ORDER BY 1, 2"
     for connection in both:

@@ -27,7 +27,7 @@ QUERIES = 120
 
 @pytest.fixture(scope="module")
 def sides(stack):
-    """Plaintext, protected by one process, protected by workers, which alone work."""
+    """Plaintext, protected in one process, and protected in workers without the leader."""
     connections = []
     data = rows(random.Random(5), 900)
     for name, ddl in (("partial_plain", plain(DDL)), ("partial", DDL)):
@@ -121,7 +121,7 @@ def test_shown(sides):
 
 
 def test_not_by_workers(sides):
-    """What cannot be merged, and what costs more so."""
+    """What cannot be merged, and what would cost more."""
     for sql in (
         "SELECT count(DISTINCT k) FROM r",
         "SELECT g, sum(DISTINCT n), count(*) FROM r GROUP BY g",
@@ -135,7 +135,7 @@ def test_not_by_workers(sides):
 
 @pytest.fixture(scope="module")
 def many(sides):
-    """A table of many groups, of which the planner expects two."""
+    """A table with many groups, of which the planner expects two."""
     for connection in (sides[0], sides[2]):
         connection.execute("CREATE TABLE many AS SELECT id AS w, k, n, i FROM r")
         connection.execute("ALTER TABLE many ALTER w SET (n_distinct = 2)")
@@ -147,7 +147,7 @@ def many(sides):
 
 @pytest.mark.parametrize("memory", ["64kB", "200kB", "16kB"])
 def test_passes(many, memory):
-    """With little memory workers give the leader rows, and it makes passes."""
+    """With little memory workers pass rows to the leader, which makes passes."""
     connection = many[2]
     sql = "SELECT w, k, sum(n), count(*), max(k), min(i) FROM many GROUP BY w, k"
     assert by_workers(connection, sql), explain(connection, sql)
@@ -163,7 +163,7 @@ def test_passes(many, memory):
 
 
 def test_rescans(sides):
-    """The leader's node begins anew, with new workers."""
+    """The leader's node starts again, with new workers."""
     connection = sides[2]
     sql = """SELECT x.id, y.s FROM (SELECT id FROM r WHERE id < 12) x LEFT JOIN LATERAL
              (SELECT sum(n) AS s FROM r WHERE i > 0 OFFSET 0) y ON y.s <> x.id"""
@@ -175,8 +175,8 @@ def test_rescans(sides):
 
 
 def test_errors_and_what_is_left(stack, many):
-    """An error of one worker ends the statement, and nothing stays in the keeper: with the bug each
-    error leaves groups, until the session has no memory."""
+    """An error in a worker ends the statement, and nothing remains in the keeper. Bug: each error
+    leaves groups, until the session has no memory."""
     connection = many[2]
     sql = "SELECT w, k, max(k), sum(10 / (i - 5)) FROM many GROUP BY w, k"
     good = "SELECT w, k, sum(n) FROM many GROUP BY w, k"
@@ -207,8 +207,8 @@ def test_errors_and_what_is_left(stack, many):
 
 
 def test_releases_come_first(many):
-    """What workers leave for the leader is not released with an earlier statement's values: with
-    the bug (42501) the keeper, which had slept, came to that release later."""
+    """What workers leave for the leader is not released with an earlier statement's values. Bug
+    (42501): the keeper was asleep, and processed that release too late."""
     connection = many[2]
     connection.execute("SET confide.enable_batch_aggregate = off")
     sql = "SELECT upper(k), sum(n), max(i) FROM r GROUP BY upper(k)"

@@ -24,7 +24,7 @@ def both(app, plain_twin):
 
 
 def expressions():
-    """Expressions of a shape of their own each: as many programs."""
+    """Expressions with different shapes, so each is a program."""
     for signs in product("+-*", repeat=7):
         yield "a" + "".join(f" {sign} {'ab'[n % 2]}" for n, sign in enumerate(signs))
 
@@ -37,7 +37,7 @@ def agree(both, query):
 
 @pytest.mark.parametrize("count", [150, 300])
 def test_many_in_a_message(both, count):
-    """300 are more than are kept, and more than one message takes."""
+    """300 are more than are kept, and more than fit in a message."""
     shapes = expressions()
     for _ in range(4):
         columns = ", ".join(next(shapes) for _ in range(count))
@@ -51,7 +51,7 @@ def test_many_in_a_message(both, count):
     ["SELECT i, {} FROM t WHERE a > 0 ORDER BY i", "SELECT i % 3, {} FROM t GROUP BY 1 ORDER BY 1"],
 )
 def test_long_series(both, count, shape):
-    """Statements one after the other: in one of them the room ends between its programs."""
+    """Consecutive statements: in one of them the space runs out between its programs."""
     shapes = expressions()
     for _ in range(600 // count):
         some = [next(shapes) for _ in range(count)]
@@ -61,7 +61,7 @@ def test_long_series(both, count, shape):
 
 
 def test_while_a_cursor_is_open(both):
-    """Its programs are forgotten while it is read in parts, and registered again."""
+    """Its programs are dropped while it is partially read, and registered again."""
     shapes = expressions()
     query = f"SELECT i, {next(shapes)}, {next(shapes)} FROM t WHERE {next(shapes)} <> 7 ORDER BY i"
     fetched = []
@@ -78,9 +78,9 @@ def test_while_a_cursor_is_open(both):
 
 
 def test_plan_carries_its_program(both):
-    """A qual is compiled once, when it is planned: the plan has the program, so that executing a
-    prepared plan does not compile. With the old code the plan had the qual alone. Parallel workers
-    get the plan as a text, so what a plan has survives that."""
+    """A qual is compiled once, by the planner: the plan contains the program, so executing a
+    prepared plan does not compile. Parallel workers get the plan as text, so it must survive that.
+    Bug: the plan contains only the qual."""
     app, _ = both
     plans = []
     app.add_notice_handler(lambda notice: plans.append(notice.message_detail or ""))

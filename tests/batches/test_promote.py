@@ -136,7 +136,7 @@ CREATE TRIGGER changes BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION changes(
 
 
 def test_triggers(both, dba, schema):
-    """One changes rows and skips some; it runs an UPDATE of several rows itself, in a
+    """One changes rows and skips some; it also runs an UPDATE of several rows itself, in a
     subtransaction that may fail."""
     for connection, name in zip(both, (schema, schema + "_plain"), strict=True):
         connection.execute("INSERT INTO u (i, s, a) VALUES (1, 'x', 1), (2, 'y', 2)")
@@ -156,7 +156,7 @@ def other(stack, schema, both):
 
 
 def test_row_changed_meanwhile(stack, both, other):
-    """Another transaction has changed rows of the batch: the new ones count."""
+    """Another transaction has changed rows of the batch: the new versions are used."""
     app, twin = both
     update = "UPDATE t SET a = a + 1, s = s || b::enc_text WHERE i < 20"
     changes = ["UPDATE t SET a = 100, s = 'new' WHERE i = 10", "DELETE FROM t WHERE i = 11"]
@@ -190,9 +190,8 @@ CREATE TRIGGER slow BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION slow();
 
 
 def test_garbage_collection_waits(stack, both, dba):
-    """While a trigger takes its time between promotion and writing. Bug: values of rows that are
-    not written yet are garbage; a subtransaction that fails, or an UPDATE within, lets go of
-    them."""
+    """A trigger takes long between promotion and writing. Bug: values of rows that are not yet
+    written are collected; a failing subtransaction, or an UPDATE within, releases them."""
     app, twin = both
     for connection in both:
         connection.execute("INSERT INTO u (i, a) VALUES (1, 0), (2, 0)")

@@ -71,7 +71,7 @@ STATEMENTS = {
 
 @pytest.mark.parametrize("statement", STATEMENTS.values(), ids=STATEMENTS.keys())
 def test_one_round_trip(both, dba, statement):
-    """A descent asks once, not once a level; with the result that is two."""
+    """A descent takes one request, not one per level; with the result there are two."""
     app, _ = both
     dba.execute("GRANT pg_monitor TO app")
     keys = random.Random(1).sample(range(ROWS), 40)
@@ -89,8 +89,8 @@ def test_one_round_trip(both, dba, statement):
 
 
 def test_pages_change(both, dba, stack, schema):
-    """Rows come, go and change between searches, also from elsewhere; pages split, are emptied and
-    used again."""
+    """Rows are inserted, deleted and changed between searches, also by others; pages split, become
+    empty and are reused."""
     pick = random.Random(2)
     look(both, pick.sample(range(ROWS), 60))
     other = stack.connect_app()
@@ -115,7 +115,7 @@ def test_pages_change(both, dba, stack, schema):
     "change", ["REINDEX TABLE r", "TRUNCATE r", "VACUUM FULL r", "CLUSTER r USING r_s"]
 )
 def test_written_anew(both, change):
-    """The same index, and other pages under the same numbers of blocks."""
+    """The same index, with other pages under the same block numbers."""
     keys = random.Random(3).sample(range(ROWS), 30)
     look(both, keys)
     for connection in both:
@@ -131,7 +131,7 @@ def test_written_anew(both, change):
 
 
 def test_values_swept(both, dba):
-    """Identifiers of a remembered page name other values, once garbage was collected."""
+    """Identifiers on a remembered page refer to other values after a garbage collection."""
     keys = random.Random(4).sample(range(ROWS), 40)
     for _ in range(3):
         look(both, keys)
@@ -147,7 +147,7 @@ def test_values_swept(both, dba):
 
 
 def test_other_types(both):
-    """A column of another type, and another index of the same name."""
+    """A column of another type, and another index with the same name."""
     keys = random.Random(5).sample(range(ROWS), 20)
     look(both, keys)
     for connection, kind in zip(both, ("enc_int8", "int8"), strict=True):
@@ -161,7 +161,7 @@ def test_other_types(both):
 
 
 def test_many_errors(both):
-    """A statement that fails, or is rolled back, leaves nothing half known."""
+    """A statement that fails or is rolled back leaves no partial knowledge."""
     keys = random.Random(6).sample(range(ROWS), 30)
     for key in keys:
         agree(both, f"SELECT i FROM r WHERE a = {key % 7} AND b = {key} AND 1 / (i - {key}) > 5")

@@ -32,7 +32,7 @@ def rows():
 
 @pytest.fixture
 def both(app, plain_twin):
-    """The protected tables, and the plain ones under the same names in another schema."""
+    """The protected tables, and the plain ones with the same names in another schema."""
     app.execute(DDL)
     plain_twin.execute(plain(DDL))
     for connection in (app, plain_twin):
@@ -54,7 +54,7 @@ def explain(connection, query, options="COSTS off"):
 
 
 def agree(both, query, batched=True):
-    """All three ways; whether the first is the batched one is EXPLAIN's word."""
+    """Compares all three ways; EXPLAIN says whether the first is the batched one."""
     app, second = both
     expected = run(second, query)
     assert ("ConfideScan" in explain(app, query)) == batched
@@ -146,7 +146,7 @@ def test_errors(both):
 
 
 def test_limits(both):
-    """A LIMIT takes what it needs: the first batch is small."""
+    """A LIMIT reads what it needs: the first batch is small."""
     app, _ = both
     for connection in both:
         # Rows of one size, so that they lie in the same order in both.
@@ -159,7 +159,8 @@ def test_limits(both):
 
 
 def test_rows_nobody_reads(app):
-    """What ends early learns nothing of the rows after, and of few when it goes on."""
+    """A query that ends early learns nothing about the following rows, and about few if it
+    continues."""
     app.execute("SET confide.round_trip_cost = 0")
     app.execute("CREATE TABLE v (i int, a enc_int4)")
     app.execute("INSERT INTO v SELECT g, g FROM generate_series(0, 9999) g")
@@ -250,7 +251,7 @@ def test_writes(both):
 
 
 def test_recheck(both, stack, schema):
-    """UPDATE that waits for another transaction looks at the new version of the row."""
+    """UPDATE that waits for another transaction checks the new version of the row."""
     import threading
 
     app, _ = both
@@ -333,7 +334,7 @@ def test_explain(both):
 
 
 def test_timeout_and_cancel(both):
-    """A statement that waits for the keeper ends when it must; the session goes on."""
+    """A statement that waits for the keeper can be ended; the session continues."""
     app, _ = both
     app.execute("SET statement_timeout = '150ms'")
     slow = "SELECT count(*) FROM t x, t y, t z WHERE x.a + y.a > z.a"
@@ -358,9 +359,9 @@ JOINS = [
 
 
 def test_above_nested_loops(both):
-    """Quals of a nested loop's inner table, and the join's, are evaluated above it, by the batch.
-    With a bug a pair is lost or doubled, a parameter is not there above the loop, or an outer or
-    semi join loses rows to a qual that does not belong above it."""
+    """Quals of a nested loop's inner table, and of the join, are evaluated above it, in batches.
+    Bug: a pair is lost or duplicated, a parameter is missing above the loop, or an outer or semi
+    join loses rows to a qual that does not belong above it."""
     app, _ = both
     for connection in both:
         for name in ("hashjoin", "mergejoin", "seqscan", "bitmapscan", "material", "memoize"):
@@ -416,7 +417,7 @@ PAIRS = r"\(ConfideScan\)[^\n]*(\n +\w[^\n]*){3,12}\n +->  Nested Loop (Semi|Ant
 
 
 def agree_on_pairs(both, query, state=None) -> bool:
-    """Whether pairs went by the batch: where the first candidate matches mostly, they need not."""
+    """Whether pairs were batched: if mostly the first candidate matches, they need not be."""
     app, second = both
     expected, by_pairs = run(second, query), re.search(PAIRS, explain(app, query))
     assert run(app, query).same(expected), (query, explain(app, query))
@@ -440,9 +441,9 @@ def looked_up(both):
 
 
 def test_semi_and_anti_joins(looked_up):
-    """Outer rows have their pairs evaluated by the batch, and come once, or not, in their order.
-    With a bug one comes twice, or is lost at the edge of a batch; NULL is taken for a match; a
-    row without candidates is lost to an anti join; a row comes by another's match."""
+    """The pairs of outer rows are evaluated in batches; each outer row is returned once or not at
+    all, in order. Bug: one is duplicated, or lost at the end of a batch; NULL counts as a match; an
+    anti join loses a row without candidates; a row is returned because of another's match."""
     app, _ = looked_up
     exists = [EXISTS.format(no, match) for match in MATCHES for no in ("", "NOT ")]
     assert sum(agree_on_pairs(looked_up, query) for query in exists + SEMI) >= 15
@@ -461,8 +462,7 @@ def test_semi_and_anti_joins(looked_up):
 
 
 def test_errors_of_pairs(looked_up):
-    """An error is raised where a pair fails that comes before its row's first match, and where its
-    row is wanted."""
+    """An error is raised for a pair that precedes its row's first match, if the row is needed."""
     for connection, int4 in zip(looked_up, ("enc_int4", "int"), strict=True):
         # Of each p: ten good ones, then one that fails; p = 30 fails at once.
         connection.execute(f"CREATE TABLE e (p int, n int, x {int4}, PRIMARY KEY (p, n))")
@@ -488,7 +488,8 @@ def test_errors_of_pairs(looked_up):
 
 
 def test_long_rows_of_a_join(looked_up):
-    """Rows with more pairs than a batch takes: their batches are cut, and go on or not."""
+    """Rows with more pairs than a batch holds: their batches are split, and continued if necessary.
+    """
     for connection, int4 in zip(looked_up, ("enc_int4", "int"), strict=True):
         connection.execute(f"CREATE TABLE w (p int, x {int4})")
         connection.execute(
@@ -517,7 +518,7 @@ def test_long_rows_of_a_join(looked_up):
 
 
 def test_pairs_nobody_reads(looked_up):
-    """One boolean for each outer row, and not for those behind the ones that are wanted."""
+    """One boolean for each outer row, and none for those after the rows that are needed."""
     app, _ = looked_up
 
     def told(query: str) -> tuple[int, int]:
@@ -553,8 +554,8 @@ HASHED = [
 
 
 def test_above_hash_joins(both):
-    """What a hash join does not hash is evaluated above it, by the batch. With a bug a row is lost
-    because the join took its inner row for the only one, which a moved condition had made it."""
+    """What a hash join does not hash is evaluated above it, in batches. Bug: a row is lost because
+    the join took its inner row for the only one, due to a condition that was moved."""
     app, _ = both
     for connection, int4 in zip(both, ("enc_int4", "int"), strict=True):
         for name in ("nestloop", "mergejoin"):
@@ -590,9 +591,9 @@ WORKERS = r"Gather[^\n]*\n.*\(ConfideScan\)(\n +\w[^\n]*){{3,4}}\n +->  {}"
 
 
 def test_joins_in_workers(both):
-    """Conditions of a join that workers divide are evaluated above it, too, in each worker. With
-    the bug they were evaluated row by row, as if a worker made it cheap; a pair is lost or comes
-    from each worker."""
+    """Conditions of a join that is divided among workers are evaluated above it, too, in each
+    worker. Bug: they are evaluated row by row, as if a worker made this cheap; a pair is lost or is
+    returned by each worker."""
     app, second = both
     in_workers(both, ("hashjoin", "mergejoin", "bitmapscan", "material", "memoize"))
     for connection in both:
@@ -611,7 +612,7 @@ def test_joins_in_workers(both):
 
 
 def test_hash_joins_in_workers(both):
-    """As above, of what a hash join does not hash; also where workers share the hash table."""
+    """The same for what a hash join does not hash, also with a shared hash table."""
     app, second = both
     in_workers(both, ("nestloop", "mergejoin"))
     app.execute("RESET confide.round_trip_cost")
