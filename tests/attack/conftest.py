@@ -37,8 +37,7 @@ def attack(pytestconfig):
 
 
 def pytest_sessionfinish(session):
-    """If there are several pytest workers, each sends its counts to the process that prints them.
-    """
+    """With several pytest workers, each sends its counts to the process that prints them."""
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["attacks"] = session.config.stash.get(COUNTED, nothing())
 

@@ -488,8 +488,7 @@ def test_errors_of_pairs(looked_up):
 
 
 def test_long_rows_of_a_join(looked_up):
-    """Rows with more pairs than a batch holds: their batches are split, and continued if necessary.
-    """
+    """Rows with more pairs than a batch: their batches are split, and continued if necessary."""
     for connection, int4 in zip(looked_up, ("enc_int4", "int"), strict=True):
         connection.execute(f"CREATE TABLE w (p int, x {int4})")
         connection.execute(
