@@ -44,6 +44,10 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// Directory of recordings (docs/maintenance.md); empty: `recordings` within `data_dir`.
     pub record_dir: PathBuf,
+    /// The last so many seconds are always recorded (docs/maintenance.md); 0: only when ordered.
+    pub record_ring_seconds: u64,
+    /// With as many bytes at most.
+    pub record_ring_bytes: u64,
     /// Whether segments in `data_dir` and long redo records are compressed before they are sealed.
     /// Lengths then disclose how well values compress (docs/leakage.md).
     pub compress_at_rest: bool,
@@ -121,6 +125,8 @@ impl Default for Config {
             ledger_publish_seconds: 60,
             data_dir: PathBuf::new(),
             record_dir: PathBuf::new(),
+            record_ring_seconds: 0,
+            record_ring_bytes: 256 << 20,
             compress_at_rest: true,
             take_exports: false,
             index_order_only: true,

@@ -49,6 +49,7 @@ mod published;
 mod random;
 mod rank;
 mod recorder;
+mod ring;
 mod room;
 mod rules;
 pub mod sandbox;

@@ -29,6 +29,8 @@ struct Running {
     begun: Instant,
     tapes: Vec<Arc<Tape>>,
     channels: u32,
+    /// Begun by a setting, not by an administrator (`ring`).
+    standing: bool,
 }
 
 /// Its files.
@@ -61,6 +63,8 @@ pub struct Recorder {
     writing: Mutex<Option<Writing>>,
     running: Mutex<Option<Running>>,
     runs: AtomicU64,
+    /// Recordings that administrators are beginning.
+    orders: AtomicU64,
     lost: AtomicU64,
     bytes: AtomicU64,
 }
@@ -75,13 +79,47 @@ impl Recorder {
             writing: Mutex::default(),
             running: Mutex::default(),
             runs: AtomicU64::new(0),
+            orders: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
         }
     }
 
-    /// Starts a recording and returns its name. Channels then ask for their tapes.
+    /// Starts a recording and returns its name. Channels then ask for their tapes. A standing ring
+    /// makes room for it.
     pub fn start(&self, scope: Scope) -> Result<String, Error> {
+        self.orders.fetch_add(1, Relaxed);
+        let begun = loop {
+            if self.is_standing() {
+                let _ = self.stop(End::Stopped);
+            }
+            match self.begin(scope.clone(), false) {
+                // It began a moment before; no other one does.
+                Err(_) if self.is_standing() => {}
+                begun => break begun,
+            }
+        };
+        self.orders.fetch_sub(1, Relaxed);
+        begun
+    }
+
+    /// Starts one that an administrator's replaces.
+    pub fn start_standing(&self, scope: Scope) -> Result<String, Error> {
+        self.begin(scope, true)
+    }
+
+    /// Whether a recording runs, and nobody has ordered it.
+    pub fn is_standing(&self) -> bool {
+        let running = lock(&self.running);
+        running.as_ref().is_some_and(|running| running.standing)
+    }
+
+    /// Whether a recording runs, or is about to.
+    pub fn runs(&self) -> bool {
+        lock(&self.running).is_some() || self.orders.load(Relaxed) > 0
+    }
+
+    fn begin(&self, scope: Scope, standing: bool) -> Result<String, Error> {
         let mut writing = lock(&self.writing);
         if writing.is_some() {
             return Err(refused("There is one already: stop it first."));
@@ -113,6 +151,7 @@ impl Recorder {
             begun: now,
             tapes: Vec::new(),
             channels: 0,
+            standing,
         });
         Ok(name)
     }
@@ -275,12 +314,13 @@ impl Recorder {
     }
 
     /// Names and values describing the current recording, for the statistics.
-    pub fn lines(&self) -> [(&'static str, u64); 3] {
-        let runs = lock(&self.running).is_some();
+    pub fn lines(&self) -> [(&'static str, u64); 4] {
+        let runs = self.runs();
         [
             ("recording", u64::from(runs)),
             ("recording_bytes", self.bytes.load(Relaxed)),
             ("recording_lost", self.lost.load(Relaxed)),
+            ("recording_stepped_back", self.shared.stepped.load(Relaxed)),
         ]
     }
 }

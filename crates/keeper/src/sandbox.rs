@@ -193,6 +193,13 @@ fn allowed() -> Program {
     for (call, argument, mask, value) in conditions {
         rules.insert(call, vec![rule(argument, mask, value)?]);
     }
+    // How urgent a thread is, but no real-time class.
+    let policies = [libc::SCHED_OTHER, libc::SCHED_IDLE];
+    let policies = policies.map(|policy| rule(1, u64::MAX, policy as u64));
+    rules.insert(
+        libc::SYS_sched_setscheduler,
+        policies.into_iter().collect::<Result<_, _>>()?,
+    );
     let refused = SeccompAction::Errno(libc::EPERM as u32);
     compile(rules, refused, SeccompAction::Allow)
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 /// Starts the thread.
 pub fn keep(keeper: &Arc<Keeper>) -> Result<(), String> {
+    crate::ring::keep_on(keeper);
     let signal = Arc::clone(keeper.recorder.signal());
     background::start("recorder", &signal, keeper, work)
 }
@@ -21,5 +22,5 @@ fn work(keeper: &Keeper, _woken: bool) -> bool {
         let _ = keeper.recorder.stop(why);
         keeper.reconsider();
     }
-    true
+    crate::ring::keep_on(keeper)
 }

@@ -35,6 +35,8 @@ pub struct Shared {
     /// The thread that writes, and whether it was called to hurry.
     writer: OnceLock<Thread>,
     hurries: AtomicBool,
+    /// How often it has stepped back.
+    pub stepped: AtomicU64,
     /// Empty buffers.
     spare: Mutex<Vec<Vec<u8>>>,
 }
@@ -55,7 +57,8 @@ impl Shared {
         let thread = *self.writer.get_or_init(Thread::current);
         // Who else writes (at the end of a recording) does not step back.
         if thread == Thread::current() && self.pending.load(Relaxed) <= HURRY {
-            thread.step_back();
+            let stepped = thread.step_back();
+            self.stepped.fetch_add(u64::from(stepped), Relaxed);
             self.hurries.store(false, Relaxed);
         }
     }
