@@ -338,6 +338,68 @@ def test_definitions_with_constants(twins):
     assert ours == theirs == [(5, 2), (69, 1)]
 
 
+TEXTS = ["", "a", "ab", "abc", "abcd", "abd", "B", "žluť", "zebra", "abcdefg", "abcdefgh", None]
+TEXT_QUERIES = [
+    "SELECT id FROM words WHERE w < 'abd' ORDER BY id",
+    "SELECT id FROM words WHERE w >= 'abc' AND w < 'abd' ORDER BY id",
+    "SELECT id FROM words WHERE w BETWEEN '' AND 'abcd' ORDER BY id",
+    "SELECT id FROM words WHERE w > 'abc' OR w > 'zebra' ORDER BY id",
+    "SELECT id FROM words WHERE w = 'abcdefghijkl' OR w <= 'ab' ORDER BY id",
+    "SELECT id FROM words WHERE coalesce(w, 'q') > 'm' ORDER BY id",
+    "SELECT w FROM words WHERE length < 9 ORDER BY w NULLS FIRST, id",
+    "SELECT w, count(*) FROM words GROUP BY w HAVING count(*) > 1",
+]
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_order_of_texts(app, plain_twin, indexed):
+    """Texts have the order of their first bytes: exact beside shorter literals; ties are stored."""
+    words = [*TEXTS, "abcdefghijkl", "abcdefghzz", "abcdefghijkl", "zebra crossing"]
+    for connection, ty in [(app, "soft_text(eq, ord)"), (plain_twin, "text")]:
+        connection.execute(f"CREATE TABLE words (id int, w {ty}, length int)")
+        for at, word in enumerate(words):
+            row = (at, word, len((word or "").encode()))
+            connection.execute("INSERT INTO words VALUES (%s, %s, %s)", row)
+        if indexed:
+            connection.execute("CREATE INDEX ON words (w)")
+            connection.execute("ANALYZE words")
+            connection.execute("SET enable_seqscan = off")
+    for query in TEXT_QUERIES:
+        ours, theirs = both(app, plain_twin, query)
+        assert ours == theirs, query
+    for query in ["SELECT id FROM words WHERE w < %s ORDER BY id"]:
+        for value in ["abd", "", "zebra"]:
+            ours, theirs = (c.execute(query, (value,)).fetchall() for c in (app, plain_twin))
+            assert ours == theirs, value
+    ordered = [row[0] for row in app.execute("SELECT w FROM words ORDER BY w").fetchall()]
+    cut = [word.encode()[:8] for word in ordered[:-1]]
+    assert cut == sorted(cut)
+    for wrong in [
+        "SELECT id FROM words WHERE w < 'abcdefgh'",
+        "SELECT id FROM words WHERE w BETWEEN 'a' AND 'abcdefghijkl'",
+        "SELECT a.id FROM words a JOIN words b ON a.w < b.w",
+        "SELECT greatest(w, 'a') FROM words",
+        "SELECT id FROM words WHERE (w, id) < ('a', 1)",
+        "SELECT id FROM words WHERE w < ANY ('{a,b}')",
+        "SELECT id FROM words WHERE w < ANY (ARRAY['a', 'b'])",
+    ]:
+        assert refusal(app, wrong)[0] == "0A000", wrong
+
+
+def test_how_many_bytes_of_a_text(app, dba):
+    """The number of bytes is in the type, and cells of other columns are kept apart."""
+    app.execute("CREATE TABLE w (x soft_text(eq, ord_2, key_12), y soft_text(eq, key_12))")
+    app.execute("INSERT INTO w VALUES ('ab1', 'ab1'), ('b', 'b')")
+    assert app.execute("SELECT x FROM w WHERE x < 'b'").fetchall() == [("ab1",)]
+    assert refusal(app, "SELECT x FROM w WHERE x < 'ab'")[0] == "0A000"
+    assert refusal(app, "SELECT 1 FROM w WHERE x = y")[0] == "0A000"
+    shown = dba.execute(
+        "SELECT format_type(atttypid, atttypmod) FROM pg_attribute"
+        " WHERE attrelid = 'w'::regclass AND attnum > 0 ORDER BY attnum"
+    ).fetchall()
+    assert shown == [("soft_text(eq,ord_2,key_12)",), ("soft_text(eq,key_12)",)]
+
+
 def refusal(connection, query):
     """SQLSTATE and text of the error of a query."""
     try:
@@ -392,7 +454,10 @@ def test_refused(app):
         ("SELECT 'Ann' FROM t WHERE s = 'Ann'", "0A000", "encoded in one place"),
         ("SELECT json_agg(i) FROM t", "0A000"),
         ("CREATE TABLE u (x soft_int4 DEFAULT 5)", "0A000"),
-        ("CREATE TABLE u (x soft_text(ord))", "0A000", '"ord"'),
+        ("CREATE TABLE u (x soft_text(ord))", "0A000", '"eq"'),
+        ("CREATE TABLE u (x soft_text(eq, ord_33))", "22023", "ord_33"),
+        ("CREATE TABLE u (x soft_text(eq, ord_0))", "22023", "ord_0"),
+        ("CREATE TABLE u (x soft_int4(ord_8))", "22023", "ord_8"),
         ("CREATE TABLE u (x soft_numeric)", "22023"),
         ("CREATE TABLE u (x soft_int4(mul))", "22023", "mul"),
         ("CREATE TABLE u AS SELECT max(i) FROM t", "0A000", "key"),

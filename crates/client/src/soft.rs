@@ -71,6 +71,9 @@ impl Keyring {
             true => assigned(column, value)?,
             false => compared(column, value)?,
         };
+        if purpose == Purpose::Order {
+            check_ordered(column, &value)?;
+        }
         let plain = plain(column, &value).ok_or_else(|| unfit(column))?;
         let coders = self.coders(column.code, column.shape, column.key)?;
         let code = column.code as u8;
@@ -206,9 +209,11 @@ pub(crate) fn plain_modifier(code: TypeCode, of_column: i32) -> i32 {
 
 /// The modifier of the plain type.
 fn modifier(column: Column) -> i32 {
-    precision_and_scale(column.shape).map_or(-1, |(precision, scale)| {
-        ((i32::from(precision) << 16) | i32::from(scale)) + 4
-    })
+    column
+        .precision_and_scale()
+        .map_or(-1, |(precision, scale)| {
+            ((i32::from(precision) << 16) | i32::from(scale)) + 4
+        })
 }
 
 /// Converts a value for storage in a column, like PostgreSQL.
@@ -256,6 +261,25 @@ fn compared(column: Column, value: Value) -> Result<Value, Failure> {
     }
 }
 
+/// Refuses a text whose order beside others is not known by their first bytes. A shorter one has the
+/// digits of no other text.
+fn check_ordered(column: Column, value: &Value) -> Result<(), Failure> {
+    let bytes = usize::from(column.shape);
+    match value {
+        Value::Text(text) if column.code == TypeCode::Text && bytes > 0 && text.len() >= bytes => {
+            Err(Failure::new(
+                "0A000",
+                format!(
+                    "confide: a text of {} bytes is compared by order with a column that has the order of {bytes} bytes",
+                    text.len()
+                ),
+            )
+            .hint(format!("Compare with a text of less than {bytes} bytes.")))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn is_number(code: TypeCode) -> bool {
     matches!(
         code,
@@ -296,12 +320,15 @@ fn plain(column: Column, value: &Value) -> Option<Plain> {
             (bytes.to_vec(), digits::signed(bytes), *n)
         }
         Value::Numeric(n) => {
-            let (_, scale) = precision_and_scale(column.shape)?;
+            let (_, scale) = column.precision_and_scale()?;
             let n = n.to_scaled(u16::from(scale))?;
             let bytes = n.to_be_bytes();
             (bytes.to_vec(), digits::signed(bytes), n)
         }
-        Value::Text(text) => (text.to_vec(), Vec::new(), 0),
+        Value::Text(text) => {
+            let digits = digits::text(text, usize::from(column.shape));
+            (text.to_vec(), digits, 0)
+        }
         _ => return None,
     };
     Some(Plain {

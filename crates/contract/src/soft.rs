@@ -48,6 +48,13 @@ pub const ADD: u8 = 4;
 /// Names of the encodings in type modifiers.
 pub const NAMES: [(&str, u8); 3] = [("eq", EQ), ("ord", ORD), ("add", ADD)];
 
+/// Bytes of a text that have an order, if its column says no other number.
+pub const ORDER_BYTES: u8 = 8;
+/// The most bytes of a text that have an order.
+pub const ORDER_BYTES_MAX: u8 = 32;
+/// What the order of a text is called in type modifiers, before the number of its bytes.
+pub const ORDER_NAME: &str = "ord_";
+
 /// Bits of the number of a key in a type modifier; 0: none yet.
 pub const KEY_BITS: u32 = 19;
 /// Where the shape begins in a type modifier.
@@ -72,7 +79,16 @@ pub const TYPES: [TypeCode; 8] = [
 /// The types of sums.
 pub const SUMS: [TypeCode; 2] = [TypeCode::Int8, TypeCode::Numeric];
 
-/// Digits of four bits in a type's order; 0: it has none.
+/// Digits of four bits in the order of a column; 0: it has none. Of a text the shape is the number
+/// of bytes that have an order.
+pub const fn digits_of(code: TypeCode, shape: u8) -> usize {
+    match code {
+        TypeCode::Text => 2 * shape as usize,
+        other => digits(other),
+    }
+}
+
+/// Digits of four bits in a type's order, if they are the same for all columns; otherwise 0.
 pub const fn digits(code: TypeCode) -> usize {
     match code {
         TypeCode::Bool => 2,
@@ -85,7 +101,11 @@ pub const fn digits(code: TypeCode) -> usize {
 
 /// What a type can have.
 pub const fn possible(code: TypeCode) -> u8 {
-    let order = if digits(code) > 0 { ORD } else { 0 };
+    let order = match code {
+        TypeCode::Text => ORD,
+        other if digits(other) > 0 => ORD,
+        _ => 0,
+    };
     let add = match code {
         TypeCode::Int2 | TypeCode::Int4 | TypeCode::Int8 | TypeCode::Numeric => ADD,
         _ => 0,
@@ -96,7 +116,7 @@ pub const fn possible(code: TypeCode) -> u8 {
 /// What a column has that names nothing.
 pub const fn usual(code: TypeCode) -> u8 {
     match code {
-        TypeCode::Bool => EQ,
+        TypeCode::Bool | TypeCode::Text => EQ,
         other => possible(other),
     }
 }
@@ -106,6 +126,8 @@ pub const fn usual(code: TypeCode) -> u8 {
 pub enum Purpose {
     /// To be compared with the column.
     Compare,
+    /// To be compared with the column by order.
+    Order,
     /// An array, whose elements are to be compared with the column.
     Each,
     /// To be stored in the column.
@@ -120,6 +142,9 @@ impl Purpose {
             (Purpose::Compare, Purpose::Store) | (Purpose::Store, Purpose::Compare) => {
                 Some(Purpose::Store)
             }
+            (Purpose::Compare, Purpose::Order) | (Purpose::Order, Purpose::Compare) => {
+                Some(Purpose::Order)
+            }
             _ => None,
         }
     }
@@ -132,7 +157,7 @@ pub struct Column {
     pub code: TypeCode,
     /// Its encodings.
     pub encodings: u8,
-    /// Its shape: 0, or precision and scale.
+    /// Its shape: 0, precision and scale, or how many bytes of a text have an order.
     pub shape: u8,
     /// The number of its key.
     pub key: u32,
@@ -155,6 +180,14 @@ impl Column {
             shape: (bits >> SHAPE_SHIFT) as u8,
             key,
         })
+    }
+
+    /// Precision and scale, if it is a `soft_numeric`.
+    pub const fn precision_and_scale(&self) -> Option<(u8, u8)> {
+        match self.code {
+            TypeCode::Numeric => precision_and_scale(self.shape),
+            _ => None,
+        }
     }
 
     /// Whether cells of both can be compared.

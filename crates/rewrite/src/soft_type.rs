@@ -4,7 +4,8 @@
 
 use contract::TypeCode;
 use contract::soft::{
-    Column, ENCODINGS_SHIFT, KEY_BITS, NAMES, SHAPE_SHIFT, TYPES, precision_and_scale, shape, usual,
+    Column, ENCODINGS_SHIFT, KEY_BITS, NAMES, ORD, ORDER_BYTES, ORDER_BYTES_MAX, ORDER_NAME,
+    SHAPE_SHIFT, TYPES, shape, usual,
 };
 
 /// Parses a type with its modifier: `soft_numeric(10,2,eq,key_17)`. `None` if it is not a type of
@@ -21,10 +22,16 @@ pub(crate) fn parse(written: &str) -> Option<(TypeCode, i32)> {
     if words.is_empty() {
         return Some((code, -1));
     }
-    let (mut numbers, mut encodings, mut key) = (Vec::new(), 0, 0);
+    let (mut numbers, mut encodings, mut key, mut length) = (Vec::new(), 0, 0, 0);
     for word in words.split(',') {
         if let Ok(number) = word.parse::<u8>() {
             numbers.push(number);
+        } else if let Some(bytes) = word.strip_prefix(ORDER_NAME) {
+            encodings |= ORD;
+            length = bytes
+                .parse()
+                .ok()
+                .filter(|n| (1..=ORDER_BYTES_MAX).contains(n))?;
         } else if let Some(number) = word.strip_prefix("key_") {
             key = number.parse().ok().filter(|n| *n < 1 << KEY_BITS)?;
         } else {
@@ -32,7 +39,7 @@ pub(crate) fn parse(written: &str) -> Option<(TypeCode, i32)> {
         }
     }
     let shape = match numbers.as_slice() {
-        [] => 0,
+        [] => length,
         [precision] => shape(*precision, 0)?,
         [precision, scale] => shape(*precision, *scale)?,
         _ => return None,
@@ -48,6 +55,10 @@ pub(crate) fn named(code: TypeCode, words: &[String]) -> Option<(TypeCode, i32)>
     if modifier >= 0 && bits >> ENCODINGS_SHIFT == 0 {
         bits |= u32::from(usual(code)) << ENCODINGS_SHIFT;
     }
+    let ordered = bits >> ENCODINGS_SHIFT & u32::from(ORD) != 0;
+    if code == TypeCode::Text && ordered && bits >> SHAPE_SHIFT & 0xff == 0 {
+        bits |= u32::from(ORDER_BYTES) << SHAPE_SHIFT;
+    }
     Some((code, bits.cast_signed()))
 }
 
@@ -57,9 +68,15 @@ pub(crate) fn written(code: TypeCode, modifier: i32) -> String {
     let Some(column) = Column::of(code, modifier) else {
         return name.to_owned();
     };
-    let numbers = precision_and_scale(column.shape).map(|(p, s)| format!("{p},{s}"));
+    let numbers = column
+        .precision_and_scale()
+        .map(|(p, s)| format!("{p},{s}"));
     let has = |(_, encoding): &&(&str, u8)| column.encodings & encoding != 0;
-    let names = NAMES.iter().filter(has).map(|(name, _)| (*name).to_owned());
+    let bytes = column.shape;
+    let names = NAMES.iter().filter(has).map(|(name, encoding)| match code {
+        TypeCode::Text if *encoding == ORD => format!("{ORDER_NAME}{bytes}"),
+        _ => (*name).to_owned(),
+    });
     let key = format!("key_{}", column.key);
     let words: Vec<String> = numbers.into_iter().chain(names).chain([key]).collect();
     format!("{name}({})", words.join(","))
@@ -73,11 +90,14 @@ mod tests {
     fn what_is_written_is_read() {
         for code in TYPES {
             for encodings in 1..8_u32 {
-                for shape in [0, shape(10, 2).unwrap_or(0)] {
-                    let bits = encodings << ENCODINGS_SHIFT | u32::from(shape) << SHAPE_SHIFT | 17;
-                    let modifier = bits.cast_signed();
-                    assert_eq!(parse(&written(code, modifier)), Some((code, modifier)));
-                }
+                let shape = match code {
+                    TypeCode::Numeric => shape(10, 2).unwrap_or(0),
+                    TypeCode::Text if encodings & u32::from(ORD) != 0 => 12,
+                    _ => 0,
+                };
+                let bits = encodings << ENCODINGS_SHIFT | u32::from(shape) << SHAPE_SHIFT | 17;
+                let modifier = bits.cast_signed();
+                assert_eq!(parse(&written(code, modifier)), Some((code, modifier)));
             }
             assert_eq!(parse(code.soft_name()), Some((code, -1)));
         }

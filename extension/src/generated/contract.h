@@ -319,6 +319,7 @@
 
 /* Encodings */
 #define CFD_SOFT_PREFIX "soft1."
+#define CFD_SOFT_ORDER_NAME "ord_"
 #define CFD_SOFT_VALUE 81
 #define CFD_SOFT_SUM 82
 #define CFD_SOFT_AVERAGE 83
@@ -335,6 +336,8 @@
 #define CFD_SOFT_SHAPE_SHIFT 19
 #define CFD_SOFT_ENCODINGS_SHIFT 27
 #define CFD_SOFT_PRECISION_MAX 18
+#define CFD_SOFT_ORDER_BYTES 8
+#define CFD_SOFT_ORDER_BYTES_MAX 32
 #define CFD_SOFT_ORDER_HASH_KEY {0x63, 0x6f, 0x6e, 0x66, 0x69, 0x64, 0x65, 0x20, 0x6f, 0x72, 0x64, 0x65, 0x72, 0x20, 0x30, 0x31}
 
 /* Encodings: bit, name */
@@ -350,7 +353,7 @@
 	X(3, 8, 7, 7) \
 	X(4, 16, 7, 7) \
 	X(7, 16, 7, 7) \
-	X(8, 0, 1, 1) \
+	X(8, 0, 3, 1) \
 	X(12, 8, 3, 3) \
 	X(14, 16, 3, 3)
 

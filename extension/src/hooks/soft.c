@@ -340,6 +340,18 @@ want_one_key(Node *left, Node *right)
 			 errhint("Compare columns, not expressions.")));
 }
 
+static void refuse_texts(void) pg_attribute_noreturn();
+
+/* The client checks that a literal is short enough to have an exact order; stored texts are not. */
+static void
+refuse_texts(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("encoded texts have the order of their first bytes only"),
+			 errhint("Compare one column with one literal, by an operator.")));
+}
+
 /* Checks a comparison by an operator. */
 static void
 check_operator(Oid operator, List *args)
@@ -364,6 +376,8 @@ check_operator(Oid operator, List *args)
 		want_order(left);
 	if (!stands_alone(right))
 		want_order(right);
+	if (code == CFD_TYPE_TEXT && !stands_alone(left) && !stands_alone(right))
+		refuse_texts();
 }
 
 static void
@@ -380,8 +394,11 @@ want_orders_of(const List *expressions)
 
 	foreach(cell, expressions)
 	{
-		if (!stands_alone(lfirst(cell)))
-			want_order(lfirst(cell));
+		if (stands_alone(lfirst(cell)))
+			continue;
+		want_order(lfirst(cell));
+		if (cfd_soft_code(exprType(lfirst(cell))) == CFD_TYPE_TEXT)
+			refuse_texts();
 	}
 }
 

@@ -205,13 +205,25 @@ same(FunctionCallInfo fcinfo)
 	return by_order(&a, &b) == 0;
 }
 
+static void refuse_tie(const CfdSoft *value) pg_attribute_noreturn();
+
+static void
+refuse_tie(const CfdSoft *value)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("the order of two texts is not known"),
+			 errdetail("They agree in the first %u bytes, which have an order.", value->shape)));
+}
+
 /*
  * Returns some total order, which is the order of the values if they have an
  * order encoding. The planner calls this for estimates, so the operators do
- * not refuse values without one; hooks/soft.c refuses them in queries.
+ * not refuse values without one; hooks/soft.c refuses them in queries. What
+ * must be exact is refused where texts agree in all bytes that have an order.
  */
 static int
-some_order(FunctionCallInfo fcinfo)
+some_order(FunctionCallInfo fcinfo, bool exact)
 {
 	CfdSoft		a = cfd_soft_value(PG_GETARG_DATUM(0));
 	CfdSoft		b = cfd_soft_value(PG_GETARG_DATUM(1));
@@ -220,7 +232,18 @@ some_order(FunctionCallInfo fcinfo)
 	if (both_have(&a, &b, CFD_SOFT_EQ) && by_sealed(&a, &b) == 0)
 		return 0;
 	if (both_have(&a, &b, CFD_SOFT_ORD))
-		return by_order(&a, &b);
+	{
+		int			order = by_order(&a, &b);
+
+		/* Texts that agree as far as their order goes. */
+		if (order == 0 && a.type == CFD_TYPE_TEXT)
+		{
+			if (exact)
+				refuse_tie(&a);
+			return by_sealed(&a, &b);
+		}
+		return order;
+	}
 	if (!both_have(&a, &b, CFD_SOFT_EQ))
 		cfd_soft_missing(&a, CFD_SOFT_EQ);
 	return by_sealed(&a, &b);
@@ -233,18 +256,18 @@ some_order(FunctionCallInfo fcinfo)
 		PG_RETURN_BOOL(condition); \
 	}
 
-TEST(lt, some_order(fcinfo) < 0)
-TEST(le, some_order(fcinfo) <= 0)
+TEST(lt, some_order(fcinfo, true) < 0)
+TEST(le, some_order(fcinfo, true) <= 0)
 TEST(eq, same(fcinfo))
-TEST(ge, some_order(fcinfo) >= 0)
-TEST(gt, some_order(fcinfo) > 0)
+TEST(ge, some_order(fcinfo, true) >= 0)
+TEST(gt, some_order(fcinfo, true) > 0)
 TEST(ne, !same(fcinfo))
 
 PG_FUNCTION_INFO_V1(cfd_soft_cmp);
 Datum
 cfd_soft_cmp(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_INT32(some_order(fcinfo));
+	PG_RETURN_INT32(some_order(fcinfo, false));
 }
 
 static Datum

@@ -81,7 +81,7 @@ read_encoding(const char *word)
 		if (strcmp(word, names[i].name) == 0)
 			return names[i].encoding;
 	}
-	refuse_modifier(word, "A modifier is an encoding (eq, ord, add) or the number of a key (key_17).");
+	refuse_modifier(word, "A modifier is an encoding (eq, ord, ord_8, add) or the number of a key (key_17).");
 }
 
 static int32
@@ -110,11 +110,13 @@ Datum
 cfd_soft_typmod_in(PG_FUNCTION_ARGS)
 {
 	ArrayType  *words = PG_GETARG_ARRAYTYPE_P(0);
+	bool		text = strstr(get_func_name(fcinfo->flinfo->fn_oid), "text") != NULL;
 	bool		numeric = strstr(get_func_name(fcinfo->flinfo->fn_oid), "numeric") != NULL;
 	int64		numbers[2];
 	int			count = 0;
 	uint32		encodings = 0;
 	int64		key = 0;
+	int64		ordered = 0;
 	Datum	   *items;
 	int			length;
 
@@ -129,12 +131,18 @@ cfd_soft_typmod_in(PG_FUNCTION_ARGS)
 			PG_RETURN_INT32(modifier);
 		if (numeric && count < 2 && soft_number(word, PG_INT32_MAX, &numbers[count]))
 			count++;
+		else if (text && strncmp(word, CFD_SOFT_ORDER_NAME, strlen(CFD_SOFT_ORDER_NAME)) == 0)
+		{
+			if (!soft_number(word + strlen(CFD_SOFT_ORDER_NAME), CFD_SOFT_ORDER_BYTES_MAX, &ordered) || ordered == 0)
+				refuse_modifier(word, "The order of a text is that of its first 1 to 32 bytes (ord_8).");
+			encodings |= CFD_SOFT_ORD;
+		}
 		else if (strncmp(word, KEY_NAME, strlen(KEY_NAME)) != 0)
 			encodings |= read_encoding(word);
 		else if (!soft_number(word + strlen(KEY_NAME), KEY_MAX, &key) || key == 0)
 			refuse_modifier(word, "Numbers of keys are between 1 and 524287.");
 	}
-	PG_RETURN_INT32(packed(encodings, shape_of(numbers, count), key));
+	PG_RETURN_INT32(packed(encodings, text ? ordered : shape_of(numbers, count), key));
 }
 
 PG_FUNCTION_INFO_V1(cfd_soft_typmod_out);
@@ -143,6 +151,7 @@ cfd_soft_typmod_out(PG_FUNCTION_ARGS)
 {
 	int32		typmod = PG_GETARG_INT32(0);
 	int			shape = cfd_soft_shape(typmod);
+	bool		text = strstr(get_func_name(fcinfo->flinfo->fn_oid), "text") != NULL;
 	const char *comma = "";
 	StringInfoData out;
 
@@ -150,7 +159,7 @@ cfd_soft_typmod_out(PG_FUNCTION_ARGS)
 	if (typmod <= 0)
 		PG_RETURN_CSTRING(out.data);
 	appendStringInfoChar(&out, '(');
-	if (shape != 0)
+	if (shape != 0 && !text)
 	{
 		int			precision = 1;
 
@@ -164,6 +173,8 @@ cfd_soft_typmod_out(PG_FUNCTION_ARGS)
 		if (cfd_soft_encodings(typmod) & names[i].encoding)
 		{
 			appendStringInfo(&out, "%s%s", comma, names[i].name);
+			if (text && names[i].encoding == CFD_SOFT_ORD && shape != 0)
+				appendStringInfo(&out, "_%d", shape);
 			comma = ",";
 		}
 	}
@@ -192,6 +203,17 @@ cfd_soft_completed(uint8 code, int32 typmod, uint32 key)
 				 errhint("Write soft_numeric(10, 2).")));
 	if (encodings == 0)
 		encodings = cfd_soft_usual(code);
+	if (code == CFD_TYPE_TEXT && (encodings & CFD_SOFT_ORD))
+	{
+		if ((encodings & CFD_SOFT_EQ) == 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("the encoding \"ord\" of type soft_text needs \"eq\""),
+					 errdetail("Texts with equal first bytes are told apart by it."),
+					 errhint("Write soft_text(eq, ord).")));
+		if (shape == 0)
+			shape = CFD_SOFT_ORDER_BYTES;
+	}
 	if (cfd_soft_key(typmod) != 0)
 		key = cfd_soft_key(typmod);
 	return packed(encodings, shape, key);

@@ -21,7 +21,7 @@
 /* types.c: code of a type soft_..., or 0; properties of a type by its code. */
 extern uint8 cfd_soft_code(Oid type);
 extern Oid	cfd_soft_oid(uint8 code);
-extern int	cfd_soft_digits(uint8 code);
+extern int	cfd_soft_digits(uint8 code, uint8 shape);
 extern uint8 cfd_soft_possible(uint8 code);
 extern uint8 cfd_soft_usual(uint8 code);
 

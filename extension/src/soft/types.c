@@ -37,9 +37,9 @@ cfd_soft_oid(uint8 code)
 }
 
 int
-cfd_soft_digits(uint8 code)
+cfd_soft_digits(uint8 code, uint8 shape)
 {
-	return types[code].digits;
+	return code == CFD_TYPE_TEXT ? 2 * shape : types[code].digits;
 }
 
 uint8

@@ -40,7 +40,11 @@ cfd_soft_read(CfdSoft *value, const unsigned char *bytes, Size length)
 		Size		left;
 		Size		right;
 
-		value->digits = cfd_soft_digits(value->type);
+		/* Equal orders are no equal texts, so they need the other encoding. */
+		if (value->type == CFD_TYPE_TEXT && ((value->encodings & CFD_SOFT_EQ) == 0 ||
+											 value->shape > CFD_SOFT_ORDER_BYTES_MAX))
+			return false;
+		value->digits = cfd_soft_digits(value->type, value->shape);
 		left = value->digits * CFD_SOFT_LEFT_BYTES;
 		right = CFD_SOFT_NONCE_BYTES + value->digits * CFD_SOFT_RIGHT_BYTES;
 		if (length < left + right)

@@ -227,6 +227,7 @@ fn cells(h: &mut Header) {
 fn encodings(h: &mut Header) {
     h.section("Encodings");
     h.define("SOFT_PREFIX", format_args!("{:?}", soft::TEXT_PREFIX));
+    h.define("SOFT_ORDER_NAME", format_args!("{:?}", soft::ORDER_NAME));
     for (name, value) in [
         ("VALUE", usize::from(soft::VALUE)),
         ("SUM", usize::from(soft::SUM)),
@@ -244,6 +245,8 @@ fn encodings(h: &mut Header) {
         ("SHAPE_SHIFT", soft::SHAPE_SHIFT as usize),
         ("ENCODINGS_SHIFT", soft::ENCODINGS_SHIFT as usize),
         ("PRECISION_MAX", usize::from(soft::PRECISION_MAX)),
+        ("ORDER_BYTES", usize::from(soft::ORDER_BYTES)),
+        ("ORDER_BYTES_MAX", usize::from(soft::ORDER_BYTES_MAX)),
     ] {
         h.define(&format!("SOFT_{name}"), value);
     }

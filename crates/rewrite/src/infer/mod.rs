@@ -86,6 +86,8 @@ pub(crate) struct Infer<'a> {
     pub torn: Option<LeafId>,
     /// Nesting depth of conditions.
     pub conditions: usize,
+    /// Within an operator that compares by order.
+    pub ordering: bool,
     /// Output columns whose names the edits may change.
     pub named_targets: Vec<NamedTarget>,
     /// The results that the client gets ([`crate::Statement::results`]).
@@ -128,6 +130,7 @@ impl<'a> Infer<'a> {
             echoes: HashSet::new(),
             torn: None,
             conditions: 0,
+            ordering: false,
             named_targets: Vec::new(),
             results: None,
             nameless: 0,

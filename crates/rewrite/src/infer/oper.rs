@@ -22,9 +22,17 @@ impl Infer<'_> {
             .copied()
             .unwrap_or_default()
             .to_owned();
+        let outer = self.ordering;
+        self.ordering = name.starts_with(['<', '>']) && name != "<>" || name.contains("BETWEEN");
+        let val = self.operator_of_kind(&name, e);
+        self.ordering = outer;
+        val
+    }
+
+    fn operator_of_kind(&mut self, name: &str, e: &AExpr) -> Res<Val> {
         match e.kind() {
-            AExprKind::AexprOp => self.written_operator(&name, e),
-            AExprKind::AexprOpAny | AExprKind::AexprOpAll => self.any_all(&name, e),
+            AExprKind::AexprOp => self.written_operator(name, e),
+            AExprKind::AexprOpAny | AExprKind::AexprOpAll => self.any_all(name, e),
             AExprKind::AexprDistinct | AExprKind::AexprNotDistinct => {
                 let (l, r) = self.both(e)?;
                 self.alike("=", &l, &r);
@@ -43,7 +51,7 @@ impl Infer<'_> {
                 })
             }
             AExprKind::AexprIn => self.in_list(e),
-            AExprKind::AexprLike | AExprKind::AexprIlike => self.like(&name, e),
+            AExprKind::AexprLike | AExprKind::AexprIlike => self.like(name, e),
             AExprKind::AexprSimilar => self.similar(e),
             AExprKind::AexprBetween
             | AExprKind::AexprNotBetween
@@ -336,9 +344,16 @@ impl Infer<'_> {
         };
         if let (Class::Soft(column), true) = (&l.class, element.literal()) {
             let listed = |u: &Use| self.leaves.get(u.id).array.is_some();
-            let purpose = match element.leaves.iter().any(listed) {
-                true => Purpose::Each,
-                false => Purpose::Compare,
+            let purpose = match (element.leaves.iter().any(listed), self.comparing(*column)) {
+                (true, Purpose::Compare) => Purpose::Each,
+                (true, _) => {
+                    return Err(Refusal::unsupported(
+                        "an array of texts is compared by order with encoded ones",
+                    )
+                    .at(e.location)
+                    .hint("Write the comparisons one by one."));
+                }
+                (false, purpose) => purpose,
             };
             self.encode(*column, purpose, &element, e.location)?;
             return Ok(Val::boolean());

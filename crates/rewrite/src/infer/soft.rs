@@ -11,7 +11,8 @@ use super::{Infer, Res};
 use crate::edit::{Edit, Form, Piece, Secret};
 use crate::refusal::Refusal;
 use crate::value::{Class, Leaf, LeafKind, Soft, Use, Val};
-use contract::soft::{Column, Purpose, precision_and_scale};
+use contract::TypeCode;
+use contract::soft::{Column, Purpose};
 use std::collections::{HashMap, HashSet};
 
 impl Infer<'_> {
@@ -19,9 +20,17 @@ impl Infer<'_> {
     pub fn meet_soft(&mut self, a: &Val, b: &Val, at: i32) -> Res<bool> {
         match (&a.class, &b.class) {
             (Class::Soft(x), Class::Soft(y)) if !x.comparable(y) => Err(other_key(x, at)),
-            (Class::Soft(x), _) => self.encode(*x, Purpose::Compare, b, at).map(|()| true),
-            (_, Class::Soft(y)) => self.encode(*y, Purpose::Compare, a, at).map(|()| true),
+            (Class::Soft(x), _) => self.encode(*x, self.comparing(*x), b, at).map(|()| true),
+            (_, Class::Soft(y)) => self.encode(*y, self.comparing(*y), a, at).map(|()| true),
             _ => Ok(false),
+        }
+    }
+
+    /// What a value is encoded for that is compared with this column here.
+    pub fn comparing(&self, column: Column) -> Purpose {
+        match self.ordering && column.code == TypeCode::Text {
+            true => Purpose::Order,
+            false => Purpose::Compare,
         }
     }
 
@@ -74,7 +83,7 @@ impl Infer<'_> {
                 Some(other) => same &= other.comparable(&first),
                 None => {
                     self.same_scale(first, val, at)?;
-                    self.encode(first, Purpose::Compare, val, at)?;
+                    self.encode(first, self.comparing(first), val, at)?;
                 }
             }
         }
@@ -87,7 +96,7 @@ impl Infer<'_> {
     /// A result has the scale of its column, but a literal in a result the scale in which it is
     /// written.
     fn same_scale(&self, column: Column, val: &Val, at: i32) -> Res<()> {
-        let Some((_, scale)) = precision_and_scale(column.shape) else {
+        let Some((_, scale)) = column.precision_and_scale() else {
             return Ok(());
         };
         for u in val.all_leaves() {

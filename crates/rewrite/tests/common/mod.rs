@@ -149,6 +149,7 @@ pub fn show(sql: &str, statement: &Statement) -> String {
                 column.code.soft_name(),
                 match purpose {
                     Purpose::Compare => "",
+                    Purpose::Order => " ordered",
                     Purpose::Each => " each",
                     Purpose::Store => " stored",
                 },
