@@ -121,6 +121,20 @@ CREATE FUNCTION pg_catalog.enc_uuid_recv(internal, oid, int4) RETURNS pg_catalog
 CREATE FUNCTION pg_catalog.enc_uuid_send(pg_catalog.enc_uuid) RETURNS bytea AS 'MODULE_PATHNAME', 'cfd_send_uuid' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 32;
 CREATE TYPE pg_catalog.enc_uuid (INPUT = pg_catalog.enc_uuid_in, OUTPUT = pg_catalog.enc_uuid_out, RECEIVE = pg_catalog.enc_uuid_recv, SEND = pg_catalog.enc_uuid_send, INTERNALLENGTH = 8, PASSEDBYVALUE, ALIGNMENT = double, STORAGE = plain, ANALYZE = pg_catalog.enc_typanalyze, CATEGORY = 'u', PREFERRED = false);
 
+CREATE TYPE pg_catalog.enc_json;
+CREATE FUNCTION pg_catalog.enc_json_in(cstring, oid, int4) RETURNS pg_catalog.enc_json AS 'MODULE_PATHNAME', 'cfd_in_json' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 4;
+CREATE FUNCTION pg_catalog.enc_json_out(pg_catalog.enc_json) RETURNS cstring AS 'MODULE_PATHNAME', 'cfd_out_json' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 32;
+CREATE FUNCTION pg_catalog.enc_json_recv(internal, oid, int4) RETURNS pg_catalog.enc_json AS 'MODULE_PATHNAME', 'cfd_recv_json' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 4;
+CREATE FUNCTION pg_catalog.enc_json_send(pg_catalog.enc_json) RETURNS bytea AS 'MODULE_PATHNAME', 'cfd_send_json' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 32;
+CREATE TYPE pg_catalog.enc_json (INPUT = pg_catalog.enc_json_in, OUTPUT = pg_catalog.enc_json_out, RECEIVE = pg_catalog.enc_json_recv, SEND = pg_catalog.enc_json_send, INTERNALLENGTH = 8, PASSEDBYVALUE, ALIGNMENT = double, STORAGE = plain, ANALYZE = pg_catalog.enc_typanalyze, CATEGORY = 'u', PREFERRED = false);
+
+CREATE TYPE pg_catalog.enc_jsonb;
+CREATE FUNCTION pg_catalog.enc_jsonb_in(cstring, oid, int4) RETURNS pg_catalog.enc_jsonb AS 'MODULE_PATHNAME', 'cfd_in_jsonb' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 4;
+CREATE FUNCTION pg_catalog.enc_jsonb_out(pg_catalog.enc_jsonb) RETURNS cstring AS 'MODULE_PATHNAME', 'cfd_out_jsonb' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 32;
+CREATE FUNCTION pg_catalog.enc_jsonb_recv(internal, oid, int4) RETURNS pg_catalog.enc_jsonb AS 'MODULE_PATHNAME', 'cfd_recv_jsonb' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 4;
+CREATE FUNCTION pg_catalog.enc_jsonb_send(pg_catalog.enc_jsonb) RETURNS bytea AS 'MODULE_PATHNAME', 'cfd_send_jsonb' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 32;
+CREATE TYPE pg_catalog.enc_jsonb (INPUT = pg_catalog.enc_jsonb_in, OUTPUT = pg_catalog.enc_jsonb_out, RECEIVE = pg_catalog.enc_jsonb_recv, SEND = pg_catalog.enc_jsonb_send, INTERNALLENGTH = 8, PASSEDBYVALUE, ALIGNMENT = double, STORAGE = plain, ANALYZE = pg_catalog.enc_typanalyze, CATEGORY = 'u', PREFERRED = false);
+
 -- Operands: protected numbers as arguments of what untyped literals may be given to
 
 CREATE TYPE pg_catalog.enc_bool_operand;
@@ -480,6 +494,15 @@ CREATE FUNCTION pg_catalog.enc_ne(enc_uuid, enc_uuid) RETURNS bool AS 'MODULE_PA
 CREATE FUNCTION pg_catalog.enc_cmp(enc_uuid, enc_uuid) RETURNS int4 AS 'MODULE_PATHNAME', 'cfd_cmp_uuid_uuid' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
 CREATE FUNCTION pg_catalog.enc_hash(enc_uuid) RETURNS int4 AS 'MODULE_PATHNAME', 'cfd_hash_uuid' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
 CREATE FUNCTION pg_catalog.enc_hash_extended(enc_uuid, int8) RETURNS int8 AS 'MODULE_PATHNAME', 'cfd_hash_uuid_extended' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
+CREATE FUNCTION pg_catalog.enc_lt(enc_jsonb, enc_jsonb) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_lt_jsonb_jsonb' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
+CREATE FUNCTION pg_catalog.enc_le(enc_jsonb, enc_jsonb) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_le_jsonb_jsonb' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
+CREATE FUNCTION pg_catalog.enc_eq(enc_jsonb, enc_jsonb) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_eq_jsonb_jsonb' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
+CREATE FUNCTION pg_catalog.enc_ge(enc_jsonb, enc_jsonb) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_ge_jsonb_jsonb' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
+CREATE FUNCTION pg_catalog.enc_gt(enc_jsonb, enc_jsonb) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_gt_jsonb_jsonb' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
+CREATE FUNCTION pg_catalog.enc_ne(enc_jsonb, enc_jsonb) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_ne_jsonb_jsonb' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
+CREATE FUNCTION pg_catalog.enc_cmp(enc_jsonb, enc_jsonb) RETURNS int4 AS 'MODULE_PATHNAME', 'cfd_cmp_jsonb_jsonb' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
+CREATE FUNCTION pg_catalog.enc_hash(enc_jsonb) RETURNS int4 AS 'MODULE_PATHNAME', 'cfd_hash_jsonb' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
+CREATE FUNCTION pg_catalog.enc_hash_extended(enc_jsonb, int8) RETURNS int8 AS 'MODULE_PATHNAME', 'cfd_hash_jsonb_extended' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
 CREATE FUNCTION pg_catalog.enc_istrue(enc_bool) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_istrue_bool' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
 CREATE FUNCTION pg_catalog.enc_add(enc_int2, enc_int2) RETURNS enc_int2 AS 'MODULE_PATHNAME', 'cfd_add_int2_int2' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
 CREATE FUNCTION pg_catalog.enc_sub(enc_int2, enc_int2) RETURNS enc_int2 AS 'MODULE_PATHNAME', 'cfd_sub_int2_int2' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
@@ -615,6 +638,12 @@ CREATE FUNCTION pg_catalog.enc_regexfold(enc_bpchar, enc_text) RETURNS bool AS '
 CREATE FUNCTION pg_catalog.enc_notregexfold(enc_text, enc_text) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_notregexfold_text_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
 CREATE FUNCTION pg_catalog.enc_notregexfold(enc_bpchar, enc_text) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_notregexfold_bpchar_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
 CREATE FUNCTION pg_catalog.enc_startswith(enc_text, enc_text) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_startswith_text_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
+CREATE FUNCTION pg_catalog.enc_jsoncontains(enc_jsonb, enc_jsonb) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_jsoncontains_jsonb_jsonb' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
+CREATE FUNCTION pg_catalog.enc_jsoncontained(enc_jsonb, enc_jsonb) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_jsoncontained_jsonb_jsonb' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
+CREATE FUNCTION pg_catalog.enc_jsonexists(enc_jsonb, enc_text) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_jsonexists_jsonb_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
+CREATE FUNCTION pg_catalog.enc_jsonexistsany(enc_jsonb, enc_text) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_jsonexistsany_jsonb_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
+CREATE FUNCTION pg_catalog.enc_jsonexistsall(enc_jsonb, enc_text) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_jsonexistsall_jsonb_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
+CREATE FUNCTION pg_catalog.enc_jsonthere(enc_json, enc_json) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_jsonthere_json_json' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
 CREATE FUNCTION pg_catalog.enc_mod(enc_int2, enc_int2) RETURNS enc_int2 AS 'MODULE_PATHNAME', 'cfd_mod_int2_int2' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
 CREATE FUNCTION pg_catalog.enc_mod(enc_int4, enc_int4) RETURNS enc_int4 AS 'MODULE_PATHNAME', 'cfd_mod_int4_int4' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
 CREATE FUNCTION pg_catalog.enc_mod(enc_int8, enc_int8) RETURNS enc_int8 AS 'MODULE_PATHNAME', 'cfd_mod_int8_int8' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
@@ -831,8 +860,56 @@ CREATE FUNCTION pg_catalog.enc_item(enc_timestamp) RETURNS enc_text AS 'MODULE_P
 CREATE FUNCTION pg_catalog.enc_item(enc_timestamptz) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_item_timestamptz' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 16;
 CREATE FUNCTION pg_catalog.enc_item(enc_interval) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_item_interval' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 16;
 CREATE FUNCTION pg_catalog.enc_item(enc_uuid) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_item_uuid' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_item(enc_json) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_item_json' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_item(enc_jsonb) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_item_jsonb' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
 CREATE FUNCTION pg_catalog.enc_concatws(enc_text, enc_text) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_concatws_text_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
 CREATE FUNCTION pg_catalog.enc_format(enc_text, enc_text) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_format_text_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonget(enc_json, enc_text) RETURNS enc_json AS 'MODULE_PATHNAME', 'cfd_jsonget_json_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonget(enc_json, enc_int4) RETURNS enc_json AS 'MODULE_PATHNAME', 'cfd_jsonget_json_int4' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonget(enc_jsonb, enc_text) RETURNS enc_jsonb AS 'MODULE_PATHNAME', 'cfd_jsonget_jsonb_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonget(enc_jsonb, enc_int4) RETURNS enc_jsonb AS 'MODULE_PATHNAME', 'cfd_jsonget_jsonb_int4' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsongettext(enc_json, enc_text) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_jsongettext_json_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsongettext(enc_json, enc_int4) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_jsongettext_json_int4' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsongettext(enc_jsonb, enc_text) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_jsongettext_jsonb_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsongettext(enc_jsonb, enc_int4) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_jsongettext_jsonb_int4' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonpath(enc_json, enc_text) RETURNS enc_json AS 'MODULE_PATHNAME', 'cfd_jsonpath_json_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonpath(enc_jsonb, enc_text) RETURNS enc_jsonb AS 'MODULE_PATHNAME', 'cfd_jsonpath_jsonb_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonpathtext(enc_json, enc_text) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_jsonpathtext_json_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonpathtext(enc_jsonb, enc_text) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_jsonpathtext_jsonb_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonconcat(enc_jsonb, enc_jsonb) RETURNS enc_jsonb AS 'MODULE_PATHNAME', 'cfd_jsonconcat_jsonb_jsonb' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsondelete(enc_jsonb, enc_text) RETURNS enc_jsonb AS 'MODULE_PATHNAME', 'cfd_jsondelete_jsonb_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsondelete(enc_jsonb, enc_int4) RETURNS enc_jsonb AS 'MODULE_PATHNAME', 'cfd_jsondelete_jsonb_int4' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsondeletekeys(enc_jsonb, enc_text) RETURNS enc_jsonb AS 'MODULE_PATHNAME', 'cfd_jsondeletekeys_jsonb_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsontypeof(enc_json) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_jsontypeof_json' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsontypeof(enc_jsonb) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_jsontypeof_jsonb' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonarraylength(enc_json) RETURNS enc_int4 AS 'MODULE_PATHNAME', 'cfd_jsonarraylength_json' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonarraylength(enc_jsonb) RETURNS enc_int4 AS 'MODULE_PATHNAME', 'cfd_jsonarraylength_jsonb' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonstripnulls(enc_jsonb) RETURNS enc_jsonb AS 'MODULE_PATHNAME', 'cfd_jsonstripnulls_jsonb' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonpretty(enc_jsonb) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_jsonpretty_jsonb' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonitem(enc_bool) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_jsonitem_bool' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonitem(enc_int2) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_jsonitem_int2' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonitem(enc_int4) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_jsonitem_int4' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonitem(enc_int8) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_jsonitem_int8' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonitem(enc_float4) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_jsonitem_float4' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonitem(enc_float8) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_jsonitem_float8' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonitem(enc_numeric) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_jsonitem_numeric' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonitem(enc_text) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_jsonitem_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonitem(enc_bpchar) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_jsonitem_bpchar' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonitem(enc_bytea) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_jsonitem_bytea' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonitem(enc_date) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_jsonitem_date' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonitem(enc_time) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_jsonitem_time' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonitem(enc_timestamp) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_jsonitem_timestamp' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonitem(enc_timestamptz) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_jsonitem_timestamptz' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonitem(enc_interval) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_jsonitem_interval' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonitem(enc_uuid) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_jsonitem_uuid' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonitem(enc_json) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_jsonitem_json' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonitem(enc_jsonb) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_jsonitem_jsonb' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonarray(enc_text) RETURNS enc_json AS 'MODULE_PATHNAME', 'cfd_jsonarray_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonobject(enc_text) RETURNS enc_json AS 'MODULE_PATHNAME', 'cfd_jsonobject_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_tojson(enc_text) RETURNS enc_json AS 'MODULE_PATHNAME', 'cfd_tojson_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonbarray(enc_text) RETURNS enc_jsonb AS 'MODULE_PATHNAME', 'cfd_jsonbarray_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonbobject(enc_text) RETURNS enc_jsonb AS 'MODULE_PATHNAME', 'cfd_jsonbobject_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_tojsonb(enc_text) RETURNS enc_jsonb AS 'MODULE_PATHNAME', 'cfd_tojsonb_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
 
 -- Operators
 CREATE OPERATOR pg_catalog.< (FUNCTION = pg_catalog.enc_lt, LEFTARG = enc_bool, RIGHTARG = enc_bool, COMMUTATOR = OPERATOR(pg_catalog.>), NEGATOR = OPERATOR(pg_catalog.>=), RESTRICT = pg_catalog.enc_scalarltsel, JOIN = scalarltjoinsel);
@@ -1015,6 +1092,12 @@ CREATE OPERATOR pg_catalog.= (FUNCTION = pg_catalog.enc_eq, LEFTARG = enc_uuid, 
 CREATE OPERATOR pg_catalog.>= (FUNCTION = pg_catalog.enc_ge, LEFTARG = enc_uuid, RIGHTARG = enc_uuid, COMMUTATOR = OPERATOR(pg_catalog.<=), NEGATOR = OPERATOR(pg_catalog.<), RESTRICT = pg_catalog.enc_scalargesel, JOIN = scalargejoinsel);
 CREATE OPERATOR pg_catalog.> (FUNCTION = pg_catalog.enc_gt, LEFTARG = enc_uuid, RIGHTARG = enc_uuid, COMMUTATOR = OPERATOR(pg_catalog.<), NEGATOR = OPERATOR(pg_catalog.<=), RESTRICT = pg_catalog.enc_scalargtsel, JOIN = scalargtjoinsel);
 CREATE OPERATOR pg_catalog.<> (FUNCTION = pg_catalog.enc_ne, LEFTARG = enc_uuid, RIGHTARG = enc_uuid, COMMUTATOR = OPERATOR(pg_catalog.<>), NEGATOR = OPERATOR(pg_catalog.=), RESTRICT = pg_catalog.enc_neqsel, JOIN = neqjoinsel);
+CREATE OPERATOR pg_catalog.< (FUNCTION = pg_catalog.enc_lt, LEFTARG = enc_jsonb, RIGHTARG = enc_jsonb, COMMUTATOR = OPERATOR(pg_catalog.>), NEGATOR = OPERATOR(pg_catalog.>=), RESTRICT = pg_catalog.enc_scalarltsel, JOIN = scalarltjoinsel);
+CREATE OPERATOR pg_catalog.<= (FUNCTION = pg_catalog.enc_le, LEFTARG = enc_jsonb, RIGHTARG = enc_jsonb, COMMUTATOR = OPERATOR(pg_catalog.>=), NEGATOR = OPERATOR(pg_catalog.>), RESTRICT = pg_catalog.enc_scalarlesel, JOIN = scalarlejoinsel);
+CREATE OPERATOR pg_catalog.= (FUNCTION = pg_catalog.enc_eq, LEFTARG = enc_jsonb, RIGHTARG = enc_jsonb, COMMUTATOR = OPERATOR(pg_catalog.=), NEGATOR = OPERATOR(pg_catalog.<>), RESTRICT = pg_catalog.enc_eqsel, JOIN = eqjoinsel, HASHES, MERGES);
+CREATE OPERATOR pg_catalog.>= (FUNCTION = pg_catalog.enc_ge, LEFTARG = enc_jsonb, RIGHTARG = enc_jsonb, COMMUTATOR = OPERATOR(pg_catalog.<=), NEGATOR = OPERATOR(pg_catalog.<), RESTRICT = pg_catalog.enc_scalargesel, JOIN = scalargejoinsel);
+CREATE OPERATOR pg_catalog.> (FUNCTION = pg_catalog.enc_gt, LEFTARG = enc_jsonb, RIGHTARG = enc_jsonb, COMMUTATOR = OPERATOR(pg_catalog.<), NEGATOR = OPERATOR(pg_catalog.<=), RESTRICT = pg_catalog.enc_scalargtsel, JOIN = scalargtjoinsel);
+CREATE OPERATOR pg_catalog.<> (FUNCTION = pg_catalog.enc_ne, LEFTARG = enc_jsonb, RIGHTARG = enc_jsonb, COMMUTATOR = OPERATOR(pg_catalog.<>), NEGATOR = OPERATOR(pg_catalog.=), RESTRICT = pg_catalog.enc_neqsel, JOIN = neqjoinsel);
 CREATE OPERATOR pg_catalog.+ (FUNCTION = pg_catalog.enc_add, LEFTARG = enc_int2, RIGHTARG = enc_int2, COMMUTATOR = OPERATOR(pg_catalog.+));
 CREATE OPERATOR pg_catalog.- (FUNCTION = pg_catalog.enc_sub, LEFTARG = enc_int2, RIGHTARG = enc_int2);
 CREATE OPERATOR pg_catalog.* (FUNCTION = pg_catalog.enc_mul, LEFTARG = enc_int2, RIGHTARG = enc_int2, COMMUTATOR = OPERATOR(pg_catalog.*));
@@ -1149,6 +1232,9 @@ CREATE OPERATOR pg_catalog.~* (FUNCTION = pg_catalog.enc_regexfold, LEFTARG = en
 CREATE OPERATOR pg_catalog.!~* (FUNCTION = pg_catalog.enc_notregexfold, LEFTARG = enc_text, RIGHTARG = enc_text, NEGATOR = OPERATOR(pg_catalog.~*), RESTRICT = matchingsel, JOIN = matchingjoinsel);
 CREATE OPERATOR pg_catalog.!~* (FUNCTION = pg_catalog.enc_notregexfold, LEFTARG = enc_bpchar, RIGHTARG = enc_text, NEGATOR = OPERATOR(pg_catalog.~*), RESTRICT = matchingsel, JOIN = matchingjoinsel);
 CREATE OPERATOR pg_catalog.^@ (FUNCTION = pg_catalog.enc_startswith, LEFTARG = enc_text, RIGHTARG = enc_text, RESTRICT = matchingsel, JOIN = matchingjoinsel);
+CREATE OPERATOR pg_catalog.@> (FUNCTION = pg_catalog.enc_jsoncontains, LEFTARG = enc_jsonb, RIGHTARG = enc_jsonb, COMMUTATOR = OPERATOR(pg_catalog.<@), RESTRICT = matchingsel, JOIN = matchingjoinsel);
+CREATE OPERATOR pg_catalog.<@ (FUNCTION = pg_catalog.enc_jsoncontained, LEFTARG = enc_jsonb, RIGHTARG = enc_jsonb, COMMUTATOR = OPERATOR(pg_catalog.@>), RESTRICT = matchingsel, JOIN = matchingjoinsel);
+CREATE OPERATOR pg_catalog.? (FUNCTION = pg_catalog.enc_jsonexists, LEFTARG = enc_jsonb, RIGHTARG = enc_text, RESTRICT = matchingsel, JOIN = matchingjoinsel);
 CREATE OPERATOR pg_catalog.% (FUNCTION = pg_catalog.enc_mod, LEFTARG = enc_int2, RIGHTARG = enc_int2);
 CREATE OPERATOR pg_catalog.% (FUNCTION = pg_catalog.enc_mod, LEFTARG = enc_int4, RIGHTARG = enc_int4);
 CREATE OPERATOR pg_catalog.% (FUNCTION = pg_catalog.enc_mod, LEFTARG = enc_int8, RIGHTARG = enc_int8);
@@ -1160,6 +1246,17 @@ CREATE OPERATOR pg_catalog.@ (FUNCTION = pg_catalog.enc_abs, RIGHTARG = enc_floa
 CREATE OPERATOR pg_catalog.@ (FUNCTION = pg_catalog.enc_abs, RIGHTARG = enc_float8_operand);
 CREATE OPERATOR pg_catalog.@ (FUNCTION = pg_catalog.enc_abs, RIGHTARG = enc_numeric_operand);
 CREATE OPERATOR pg_catalog.|/ (FUNCTION = pg_catalog.enc_sqrt, RIGHTARG = enc_float8_operand);
+CREATE OPERATOR pg_catalog.-> (FUNCTION = pg_catalog.enc_jsonget, LEFTARG = enc_json, RIGHTARG = enc_text);
+CREATE OPERATOR pg_catalog.-> (FUNCTION = pg_catalog.enc_jsonget, LEFTARG = enc_json, RIGHTARG = enc_int4);
+CREATE OPERATOR pg_catalog.-> (FUNCTION = pg_catalog.enc_jsonget, LEFTARG = enc_jsonb, RIGHTARG = enc_text);
+CREATE OPERATOR pg_catalog.-> (FUNCTION = pg_catalog.enc_jsonget, LEFTARG = enc_jsonb, RIGHTARG = enc_int4);
+CREATE OPERATOR pg_catalog.->> (FUNCTION = pg_catalog.enc_jsongettext, LEFTARG = enc_json, RIGHTARG = enc_text);
+CREATE OPERATOR pg_catalog.->> (FUNCTION = pg_catalog.enc_jsongettext, LEFTARG = enc_json, RIGHTARG = enc_int4);
+CREATE OPERATOR pg_catalog.->> (FUNCTION = pg_catalog.enc_jsongettext, LEFTARG = enc_jsonb, RIGHTARG = enc_text);
+CREATE OPERATOR pg_catalog.->> (FUNCTION = pg_catalog.enc_jsongettext, LEFTARG = enc_jsonb, RIGHTARG = enc_int4);
+CREATE OPERATOR pg_catalog.|| (FUNCTION = pg_catalog.enc_jsonconcat, LEFTARG = enc_jsonb, RIGHTARG = enc_jsonb);
+CREATE OPERATOR pg_catalog.- (FUNCTION = pg_catalog.enc_jsondelete, LEFTARG = enc_jsonb, RIGHTARG = enc_text);
+CREATE OPERATOR pg_catalog.- (FUNCTION = pg_catalog.enc_jsondelete, LEFTARG = enc_jsonb, RIGHTARG = enc_int4);
 
 -- Sort support and ANALYZE
 CREATE FUNCTION pg_catalog.enc_bool_sortsupport(internal) RETURNS void AS 'MODULE_PATHNAME', 'cfd_sort_bool' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE;
@@ -1178,6 +1275,7 @@ CREATE FUNCTION pg_catalog.enc_timestamptz_sortsupport(internal) RETURNS void AS
 CREATE FUNCTION pg_catalog.enc_time_sortsupport(internal) RETURNS void AS 'MODULE_PATHNAME', 'cfd_sort_time' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION pg_catalog.enc_interval_sortsupport(internal) RETURNS void AS 'MODULE_PATHNAME', 'cfd_sort_interval' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION pg_catalog.enc_uuid_sortsupport(internal) RETURNS void AS 'MODULE_PATHNAME', 'cfd_sort_uuid' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION pg_catalog.enc_jsonb_sortsupport(internal) RETURNS void AS 'MODULE_PATHNAME', 'cfd_sort_jsonb' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE;
 
 -- Operator classes
 CREATE OPERATOR FAMILY pg_catalog.enc_bool_ops USING btree;
@@ -1221,6 +1319,8 @@ CREATE OPERATOR FAMILY pg_catalog.enc_interval_ops USING btree;
 CREATE OPERATOR CLASS pg_catalog.enc_interval_ops DEFAULT FOR TYPE enc_interval USING btree FAMILY pg_catalog.enc_interval_ops AS OPERATOR 1 < (enc_interval, enc_interval), OPERATOR 2 <= (enc_interval, enc_interval), OPERATOR 3 = (enc_interval, enc_interval), OPERATOR 4 >= (enc_interval, enc_interval), OPERATOR 5 > (enc_interval, enc_interval), FUNCTION 1 pg_catalog.enc_cmp(enc_interval, enc_interval), FUNCTION 2 pg_catalog.enc_interval_sortsupport(internal);
 CREATE OPERATOR FAMILY pg_catalog.enc_uuid_ops USING btree;
 CREATE OPERATOR CLASS pg_catalog.enc_uuid_ops DEFAULT FOR TYPE enc_uuid USING btree FAMILY pg_catalog.enc_uuid_ops AS OPERATOR 1 < (enc_uuid, enc_uuid), OPERATOR 2 <= (enc_uuid, enc_uuid), OPERATOR 3 = (enc_uuid, enc_uuid), OPERATOR 4 >= (enc_uuid, enc_uuid), OPERATOR 5 > (enc_uuid, enc_uuid), FUNCTION 1 pg_catalog.enc_cmp(enc_uuid, enc_uuid), FUNCTION 2 pg_catalog.enc_uuid_sortsupport(internal);
+CREATE OPERATOR FAMILY pg_catalog.enc_jsonb_ops USING btree;
+CREATE OPERATOR CLASS pg_catalog.enc_jsonb_ops DEFAULT FOR TYPE enc_jsonb USING btree FAMILY pg_catalog.enc_jsonb_ops AS OPERATOR 1 < (enc_jsonb, enc_jsonb), OPERATOR 2 <= (enc_jsonb, enc_jsonb), OPERATOR 3 = (enc_jsonb, enc_jsonb), OPERATOR 4 >= (enc_jsonb, enc_jsonb), OPERATOR 5 > (enc_jsonb, enc_jsonb), FUNCTION 1 pg_catalog.enc_cmp(enc_jsonb, enc_jsonb), FUNCTION 2 pg_catalog.enc_jsonb_sortsupport(internal);
 CREATE OPERATOR FAMILY pg_catalog.enc_bool_ops USING hash;
 CREATE OPERATOR CLASS pg_catalog.enc_bool_ops DEFAULT FOR TYPE enc_bool USING hash FAMILY pg_catalog.enc_bool_ops AS OPERATOR 1 = (enc_bool, enc_bool), FUNCTION 1 pg_catalog.enc_hash(enc_bool), FUNCTION 2 pg_catalog.enc_hash_extended(enc_bool, int8);
 CREATE OPERATOR FAMILY pg_catalog.enc_integer_ops USING hash;
@@ -1258,6 +1358,8 @@ CREATE OPERATOR FAMILY pg_catalog.enc_interval_ops USING hash;
 CREATE OPERATOR CLASS pg_catalog.enc_interval_ops DEFAULT FOR TYPE enc_interval USING hash FAMILY pg_catalog.enc_interval_ops AS OPERATOR 1 = (enc_interval, enc_interval), FUNCTION 1 pg_catalog.enc_hash(enc_interval), FUNCTION 2 pg_catalog.enc_hash_extended(enc_interval, int8);
 CREATE OPERATOR FAMILY pg_catalog.enc_uuid_ops USING hash;
 CREATE OPERATOR CLASS pg_catalog.enc_uuid_ops DEFAULT FOR TYPE enc_uuid USING hash FAMILY pg_catalog.enc_uuid_ops AS OPERATOR 1 = (enc_uuid, enc_uuid), FUNCTION 1 pg_catalog.enc_hash(enc_uuid), FUNCTION 2 pg_catalog.enc_hash_extended(enc_uuid, int8);
+CREATE OPERATOR FAMILY pg_catalog.enc_jsonb_ops USING hash;
+CREATE OPERATOR CLASS pg_catalog.enc_jsonb_ops DEFAULT FOR TYPE enc_jsonb USING hash FAMILY pg_catalog.enc_jsonb_ops AS OPERATOR 1 = (enc_jsonb, enc_jsonb), FUNCTION 1 pg_catalog.enc_hash(enc_jsonb), FUNCTION 2 pg_catalog.enc_hash_extended(enc_jsonb, int8);
 
 -- Functions by PostgreSQL's names
 CREATE FUNCTION pg_catalog."starts_with"(enc_text, enc_text) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_startswith_text_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
@@ -1553,6 +1655,24 @@ CREATE FUNCTION pg_catalog.enc_timestamp(enc_timestamptz) RETURNS enc_timestamp 
 CREATE CAST (enc_timestamptz AS enc_timestamp) WITH FUNCTION pg_catalog.enc_timestamp(enc_timestamptz) AS ASSIGNMENT;
 CREATE FUNCTION pg_catalog.enc_time(enc_interval) RETURNS enc_time AS 'MODULE_PATHNAME', 'cfd_cast_interval_to_time' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 4;
 CREATE CAST (enc_interval AS enc_time) WITH FUNCTION pg_catalog.enc_time(enc_interval) AS ASSIGNMENT;
+CREATE FUNCTION pg_catalog.enc_jsonb(enc_json) RETURNS enc_jsonb AS 'MODULE_PATHNAME', 'cfd_cast_json_to_jsonb' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 4;
+CREATE CAST (enc_json AS enc_jsonb) WITH FUNCTION pg_catalog.enc_jsonb(enc_json) AS ASSIGNMENT;
+CREATE FUNCTION pg_catalog.enc_json(enc_jsonb) RETURNS enc_json AS 'MODULE_PATHNAME', 'cfd_cast_jsonb_to_json' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 4;
+CREATE CAST (enc_jsonb AS enc_json) WITH FUNCTION pg_catalog.enc_json(enc_jsonb) AS ASSIGNMENT;
+CREATE FUNCTION pg_catalog.enc_bool(enc_jsonb) RETURNS enc_bool AS 'MODULE_PATHNAME', 'cfd_cast_jsonb_to_bool' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 4;
+CREATE CAST (enc_jsonb AS enc_bool) WITH FUNCTION pg_catalog.enc_bool(enc_jsonb);
+CREATE FUNCTION pg_catalog.enc_int2(enc_jsonb) RETURNS enc_int2 AS 'MODULE_PATHNAME', 'cfd_cast_jsonb_to_int2' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 4;
+CREATE CAST (enc_jsonb AS enc_int2) WITH FUNCTION pg_catalog.enc_int2(enc_jsonb);
+CREATE FUNCTION pg_catalog.enc_int4(enc_jsonb) RETURNS enc_int4 AS 'MODULE_PATHNAME', 'cfd_cast_jsonb_to_int4' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 4;
+CREATE CAST (enc_jsonb AS enc_int4) WITH FUNCTION pg_catalog.enc_int4(enc_jsonb);
+CREATE FUNCTION pg_catalog.enc_int8(enc_jsonb) RETURNS enc_int8 AS 'MODULE_PATHNAME', 'cfd_cast_jsonb_to_int8' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 4;
+CREATE CAST (enc_jsonb AS enc_int8) WITH FUNCTION pg_catalog.enc_int8(enc_jsonb);
+CREATE FUNCTION pg_catalog.enc_float4(enc_jsonb) RETURNS enc_float4 AS 'MODULE_PATHNAME', 'cfd_cast_jsonb_to_float4' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 4;
+CREATE CAST (enc_jsonb AS enc_float4) WITH FUNCTION pg_catalog.enc_float4(enc_jsonb);
+CREATE FUNCTION pg_catalog.enc_float8(enc_jsonb) RETURNS enc_float8 AS 'MODULE_PATHNAME', 'cfd_cast_jsonb_to_float8' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 4;
+CREATE CAST (enc_jsonb AS enc_float8) WITH FUNCTION pg_catalog.enc_float8(enc_jsonb);
+CREATE FUNCTION pg_catalog.enc_numeric(enc_jsonb) RETURNS enc_numeric AS 'MODULE_PATHNAME', 'cfd_cast_jsonb_to_numeric' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 4;
+CREATE CAST (enc_jsonb AS enc_numeric) WITH FUNCTION pg_catalog.enc_numeric(enc_jsonb);
 CREATE FUNCTION pg_catalog.enc_text(enc_bool) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_cast_bool_to_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 4;
 CREATE CAST (enc_bool AS enc_text) WITH FUNCTION pg_catalog.enc_text(enc_bool) AS ASSIGNMENT;
 CREATE FUNCTION pg_catalog.enc_bool(enc_text) RETURNS enc_bool AS 'MODULE_PATHNAME', 'cfd_cast_text_to_bool' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 4;
@@ -1721,6 +1841,30 @@ CREATE FUNCTION pg_catalog.enc_bpchar(enc_uuid) RETURNS enc_bpchar AS 'MODULE_PA
 CREATE CAST (enc_uuid AS enc_bpchar) WITH FUNCTION pg_catalog.enc_bpchar(enc_uuid) AS ASSIGNMENT;
 CREATE FUNCTION pg_catalog.enc_uuid(enc_bpchar) RETURNS enc_uuid AS 'MODULE_PATHNAME', 'cfd_cast_bpchar_to_uuid' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 4;
 CREATE CAST (enc_bpchar AS enc_uuid) WITH FUNCTION pg_catalog.enc_uuid(enc_bpchar);
+CREATE FUNCTION pg_catalog.enc_text(enc_json) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_cast_json_to_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 4;
+CREATE CAST (enc_json AS enc_text) WITH FUNCTION pg_catalog.enc_text(enc_json) AS ASSIGNMENT;
+CREATE FUNCTION pg_catalog.enc_json(enc_text) RETURNS enc_json AS 'MODULE_PATHNAME', 'cfd_cast_text_to_json' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 4;
+CREATE CAST (enc_text AS enc_json) WITH FUNCTION pg_catalog.enc_json(enc_text);
+CREATE FUNCTION pg_catalog.enc_varchar(enc_json) RETURNS enc_varchar AS 'MODULE_PATHNAME', 'cfd_cast_json_to_varchar' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 4;
+CREATE CAST (enc_json AS enc_varchar) WITH FUNCTION pg_catalog.enc_varchar(enc_json) AS ASSIGNMENT;
+CREATE FUNCTION pg_catalog.enc_json(enc_varchar) RETURNS enc_json AS 'MODULE_PATHNAME', 'cfd_cast_varchar_to_json' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 4;
+CREATE CAST (enc_varchar AS enc_json) WITH FUNCTION pg_catalog.enc_json(enc_varchar);
+CREATE FUNCTION pg_catalog.enc_bpchar(enc_json) RETURNS enc_bpchar AS 'MODULE_PATHNAME', 'cfd_cast_json_to_bpchar' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 4;
+CREATE CAST (enc_json AS enc_bpchar) WITH FUNCTION pg_catalog.enc_bpchar(enc_json) AS ASSIGNMENT;
+CREATE FUNCTION pg_catalog.enc_json(enc_bpchar) RETURNS enc_json AS 'MODULE_PATHNAME', 'cfd_cast_bpchar_to_json' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 4;
+CREATE CAST (enc_bpchar AS enc_json) WITH FUNCTION pg_catalog.enc_json(enc_bpchar);
+CREATE FUNCTION pg_catalog.enc_text(enc_jsonb) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_cast_jsonb_to_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 4;
+CREATE CAST (enc_jsonb AS enc_text) WITH FUNCTION pg_catalog.enc_text(enc_jsonb) AS ASSIGNMENT;
+CREATE FUNCTION pg_catalog.enc_jsonb(enc_text) RETURNS enc_jsonb AS 'MODULE_PATHNAME', 'cfd_cast_text_to_jsonb' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 4;
+CREATE CAST (enc_text AS enc_jsonb) WITH FUNCTION pg_catalog.enc_jsonb(enc_text);
+CREATE FUNCTION pg_catalog.enc_varchar(enc_jsonb) RETURNS enc_varchar AS 'MODULE_PATHNAME', 'cfd_cast_jsonb_to_varchar' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 4;
+CREATE CAST (enc_jsonb AS enc_varchar) WITH FUNCTION pg_catalog.enc_varchar(enc_jsonb) AS ASSIGNMENT;
+CREATE FUNCTION pg_catalog.enc_jsonb(enc_varchar) RETURNS enc_jsonb AS 'MODULE_PATHNAME', 'cfd_cast_varchar_to_jsonb' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 4;
+CREATE CAST (enc_varchar AS enc_jsonb) WITH FUNCTION pg_catalog.enc_jsonb(enc_varchar);
+CREATE FUNCTION pg_catalog.enc_bpchar(enc_jsonb) RETURNS enc_bpchar AS 'MODULE_PATHNAME', 'cfd_cast_jsonb_to_bpchar' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 4;
+CREATE CAST (enc_jsonb AS enc_bpchar) WITH FUNCTION pg_catalog.enc_bpchar(enc_jsonb) AS ASSIGNMENT;
+CREATE FUNCTION pg_catalog.enc_jsonb(enc_bpchar) RETURNS enc_jsonb AS 'MODULE_PATHNAME', 'cfd_cast_bpchar_to_jsonb' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 4;
+CREATE CAST (enc_bpchar AS enc_jsonb) WITH FUNCTION pg_catalog.enc_jsonb(enc_bpchar);
 
 -- Functions of protected numbers that are another type's
 CREATE FUNCTION pg_catalog."ceil"(enc_int2_operand) RETURNS enc_float8 AS 'SELECT pg_catalog."ceil"($1::pg_catalog.enc_int2::pg_catalog.enc_float8)' LANGUAGE sql STRICT IMMUTABLE PARALLEL SAFE COST 20;
@@ -1974,6 +2118,10 @@ CREATE FUNCTION pg_catalog.enc_interval(pg_catalog.interval) RETURNS enc_interva
 CREATE CAST (pg_catalog.interval AS enc_interval) WITH FUNCTION pg_catalog.enc_interval(pg_catalog.interval) AS IMPLICIT;
 CREATE FUNCTION pg_catalog.enc_uuid(pg_catalog.uuid) RETURNS enc_uuid AS 'MODULE_PATHNAME', 'cfd_from_uuid' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 8;
 CREATE CAST (pg_catalog.uuid AS enc_uuid) WITH FUNCTION pg_catalog.enc_uuid(pg_catalog.uuid) AS IMPLICIT;
+CREATE FUNCTION pg_catalog.enc_json(pg_catalog.json) RETURNS enc_json AS 'MODULE_PATHNAME', 'cfd_from_json' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 8;
+CREATE CAST (pg_catalog.json AS enc_json) WITH FUNCTION pg_catalog.enc_json(pg_catalog.json) AS IMPLICIT;
+CREATE FUNCTION pg_catalog.enc_jsonb(pg_catalog.jsonb) RETURNS enc_jsonb AS 'MODULE_PATHNAME', 'cfd_from_jsonb' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 8;
+CREATE CAST (pg_catalog.jsonb AS enc_jsonb) WITH FUNCTION pg_catalog.enc_jsonb(pg_catalog.jsonb) AS IMPLICIT;
 CREATE FUNCTION pg_catalog.enc_int4(pg_catalog.int2) RETURNS enc_int4 AS 'MODULE_PATHNAME', 'cfd_from_int2_to_int4' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 8;
 CREATE CAST (pg_catalog.int2 AS enc_int4) WITH FUNCTION pg_catalog.enc_int4(pg_catalog.int2) AS ASSIGNMENT;
 CREATE FUNCTION pg_catalog.enc_int8(pg_catalog.int2) RETURNS enc_int8 AS 'MODULE_PATHNAME', 'cfd_from_int2_to_int8' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 8;
@@ -2062,6 +2210,24 @@ CREATE FUNCTION pg_catalog.enc_timestamp(pg_catalog.timestamptz) RETURNS enc_tim
 CREATE CAST (pg_catalog.timestamptz AS enc_timestamp) WITH FUNCTION pg_catalog.enc_timestamp(pg_catalog.timestamptz) AS ASSIGNMENT;
 CREATE FUNCTION pg_catalog.enc_time(pg_catalog.interval) RETURNS enc_time AS 'MODULE_PATHNAME', 'cfd_from_interval_to_time' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 8;
 CREATE CAST (pg_catalog.interval AS enc_time) WITH FUNCTION pg_catalog.enc_time(pg_catalog.interval) AS ASSIGNMENT;
+CREATE FUNCTION pg_catalog.enc_jsonb(pg_catalog.json) RETURNS enc_jsonb AS 'MODULE_PATHNAME', 'cfd_from_json_to_jsonb' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 8;
+CREATE CAST (pg_catalog.json AS enc_jsonb) WITH FUNCTION pg_catalog.enc_jsonb(pg_catalog.json) AS ASSIGNMENT;
+CREATE FUNCTION pg_catalog.enc_json(pg_catalog.jsonb) RETURNS enc_json AS 'MODULE_PATHNAME', 'cfd_from_jsonb_to_json' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 8;
+CREATE CAST (pg_catalog.jsonb AS enc_json) WITH FUNCTION pg_catalog.enc_json(pg_catalog.jsonb) AS ASSIGNMENT;
+CREATE FUNCTION pg_catalog.enc_bool(pg_catalog.jsonb) RETURNS enc_bool AS 'MODULE_PATHNAME', 'cfd_from_jsonb_to_bool' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 8;
+CREATE CAST (pg_catalog.jsonb AS enc_bool) WITH FUNCTION pg_catalog.enc_bool(pg_catalog.jsonb);
+CREATE FUNCTION pg_catalog.enc_int2(pg_catalog.jsonb) RETURNS enc_int2 AS 'MODULE_PATHNAME', 'cfd_from_jsonb_to_int2' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 8;
+CREATE CAST (pg_catalog.jsonb AS enc_int2) WITH FUNCTION pg_catalog.enc_int2(pg_catalog.jsonb);
+CREATE FUNCTION pg_catalog.enc_int4(pg_catalog.jsonb) RETURNS enc_int4 AS 'MODULE_PATHNAME', 'cfd_from_jsonb_to_int4' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 8;
+CREATE CAST (pg_catalog.jsonb AS enc_int4) WITH FUNCTION pg_catalog.enc_int4(pg_catalog.jsonb);
+CREATE FUNCTION pg_catalog.enc_int8(pg_catalog.jsonb) RETURNS enc_int8 AS 'MODULE_PATHNAME', 'cfd_from_jsonb_to_int8' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 8;
+CREATE CAST (pg_catalog.jsonb AS enc_int8) WITH FUNCTION pg_catalog.enc_int8(pg_catalog.jsonb);
+CREATE FUNCTION pg_catalog.enc_float4(pg_catalog.jsonb) RETURNS enc_float4 AS 'MODULE_PATHNAME', 'cfd_from_jsonb_to_float4' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 8;
+CREATE CAST (pg_catalog.jsonb AS enc_float4) WITH FUNCTION pg_catalog.enc_float4(pg_catalog.jsonb);
+CREATE FUNCTION pg_catalog.enc_float8(pg_catalog.jsonb) RETURNS enc_float8 AS 'MODULE_PATHNAME', 'cfd_from_jsonb_to_float8' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 8;
+CREATE CAST (pg_catalog.jsonb AS enc_float8) WITH FUNCTION pg_catalog.enc_float8(pg_catalog.jsonb);
+CREATE FUNCTION pg_catalog.enc_numeric(pg_catalog.jsonb) RETURNS enc_numeric AS 'MODULE_PATHNAME', 'cfd_from_jsonb_to_numeric' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 8;
+CREATE CAST (pg_catalog.jsonb AS enc_numeric) WITH FUNCTION pg_catalog.enc_numeric(pg_catalog.jsonb);
 CREATE FUNCTION pg_catalog.enc_varchar(pg_catalog.text) RETURNS enc_varchar AS 'MODULE_PATHNAME', 'cfd_from_text_to_varchar' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 8;
 CREATE CAST (pg_catalog.text AS enc_varchar) WITH FUNCTION pg_catalog.enc_varchar(pg_catalog.text) AS ASSIGNMENT;
 CREATE FUNCTION pg_catalog.enc_bpchar(pg_catalog.text) RETURNS enc_bpchar AS 'MODULE_PATHNAME', 'cfd_from_text_to_bpchar' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 8;
@@ -2128,6 +2294,14 @@ CREATE FUNCTION pg_catalog.enc_concat(enc_text, enc_uuid) RETURNS enc_text AS 'S
 CREATE OPERATOR pg_catalog.|| (FUNCTION = pg_catalog.enc_concat, LEFTARG = enc_text, RIGHTARG = enc_uuid);
 CREATE FUNCTION pg_catalog.enc_concat(enc_uuid, enc_text) RETURNS enc_text AS 'SELECT $1::pg_catalog.enc_text OPERATOR(pg_catalog.||) $2' LANGUAGE sql STRICT STABLE PARALLEL SAFE;
 CREATE OPERATOR pg_catalog.|| (FUNCTION = pg_catalog.enc_concat, LEFTARG = enc_uuid, RIGHTARG = enc_text);
+CREATE FUNCTION pg_catalog.enc_concat(enc_text, enc_json) RETURNS enc_text AS 'SELECT $1 OPERATOR(pg_catalog.||) $2::pg_catalog.enc_text' LANGUAGE sql STRICT STABLE PARALLEL SAFE;
+CREATE OPERATOR pg_catalog.|| (FUNCTION = pg_catalog.enc_concat, LEFTARG = enc_text, RIGHTARG = enc_json);
+CREATE FUNCTION pg_catalog.enc_concat(enc_json, enc_text) RETURNS enc_text AS 'SELECT $1::pg_catalog.enc_text OPERATOR(pg_catalog.||) $2' LANGUAGE sql STRICT STABLE PARALLEL SAFE;
+CREATE OPERATOR pg_catalog.|| (FUNCTION = pg_catalog.enc_concat, LEFTARG = enc_json, RIGHTARG = enc_text);
+CREATE FUNCTION pg_catalog.enc_concat(enc_text, enc_jsonb) RETURNS enc_text AS 'SELECT $1 OPERATOR(pg_catalog.||) $2::pg_catalog.enc_text' LANGUAGE sql STRICT STABLE PARALLEL SAFE;
+CREATE OPERATOR pg_catalog.|| (FUNCTION = pg_catalog.enc_concat, LEFTARG = enc_text, RIGHTARG = enc_jsonb);
+CREATE FUNCTION pg_catalog.enc_concat(enc_jsonb, enc_text) RETURNS enc_text AS 'SELECT $1::pg_catalog.enc_text OPERATOR(pg_catalog.||) $2' LANGUAGE sql STRICT STABLE PARALLEL SAFE;
+CREATE OPERATOR pg_catalog.|| (FUNCTION = pg_catalog.enc_concat, LEFTARG = enc_jsonb, RIGHTARG = enc_text);
 
 -- Functions made of others
 CREATE FUNCTION pg_catalog.age(enc_timestamp) RETURNS enc_interval LANGUAGE sql STABLE STRICT PARALLEL SAFE COST 16 AS 'SELECT pg_catalog.enc_age(CAST(CURRENT_DATE AS pg_catalog.timestamp)::pg_catalog.enc_timestamp, $1)';
@@ -2149,6 +2323,20 @@ CREATE FUNCTION pg_catalog.overlaps(enc_timestamptz, enc_interval, enc_timestamp
 CREATE FUNCTION pg_catalog.overlaps(enc_timestamptz, enc_interval, enc_timestamptz, enc_interval) RETURNS bool LANGUAGE sql STABLE PARALLEL SAFE COST 256 AS 'SELECT pg_catalog.overlaps($1, $1 OPERATOR(pg_catalog.+) $2, $3, $3 OPERATOR(pg_catalog.+) $4)';
 CREATE FUNCTION pg_catalog.enc_array_to_string(enc_text[], enc_text) RETURNS enc_text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 64 AS 'SELECT coalesce(pg_catalog.string_agg(x, $2 ORDER BY n), pg_catalog.btrim($2, $2)) FROM pg_catalog.unnest($1) WITH ORDINALITY AS u(x, n)';
 CREATE FUNCTION pg_catalog.enc_array_to_string(enc_text[], enc_text, enc_text) RETURNS enc_text LANGUAGE sql IMMUTABLE PARALLEL SAFE COST 64 AS 'SELECT CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN coalesce(pg_catalog.string_agg(coalesce(x, $3), $2 ORDER BY n), pg_catalog.btrim($2, $2)) END FROM pg_catalog.unnest($1) WITH ORDINALITY AS u(x, n)';
+CREATE FUNCTION pg_catalog.enc_jsonpath(enc_json, enc_text[]) RETURNS enc_json LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 128 AS 'SELECT CASE WHEN pg_catalog.count(*) = pg_catalog.count(x) THEN pg_catalog.enc_jsonpath($1, coalesce(pg_catalog.string_agg(pg_catalog.enc_item(x), NULL::pg_catalog.enc_text ORDER BY n), pg_catalog.btrim($1::pg_catalog.enc_text, $1::pg_catalog.enc_text))) END FROM pg_catalog.unnest($2) WITH ORDINALITY AS u(x, n)';
+CREATE OPERATOR pg_catalog.#> (FUNCTION = pg_catalog.enc_jsonpath, LEFTARG = enc_json, RIGHTARG = enc_text[]);
+CREATE FUNCTION pg_catalog.enc_jsonpath(enc_jsonb, enc_text[]) RETURNS enc_jsonb LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 128 AS 'SELECT CASE WHEN pg_catalog.count(*) = pg_catalog.count(x) THEN pg_catalog.enc_jsonpath($1, coalesce(pg_catalog.string_agg(pg_catalog.enc_item(x), NULL::pg_catalog.enc_text ORDER BY n), pg_catalog.btrim($1::pg_catalog.enc_text, $1::pg_catalog.enc_text))) END FROM pg_catalog.unnest($2) WITH ORDINALITY AS u(x, n)';
+CREATE OPERATOR pg_catalog.#> (FUNCTION = pg_catalog.enc_jsonpath, LEFTARG = enc_jsonb, RIGHTARG = enc_text[]);
+CREATE FUNCTION pg_catalog.enc_jsonpathtext(enc_json, enc_text[]) RETURNS enc_text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 128 AS 'SELECT CASE WHEN pg_catalog.count(*) = pg_catalog.count(x) THEN pg_catalog.enc_jsonpathtext($1, coalesce(pg_catalog.string_agg(pg_catalog.enc_item(x), NULL::pg_catalog.enc_text ORDER BY n), pg_catalog.btrim($1::pg_catalog.enc_text, $1::pg_catalog.enc_text))) END FROM pg_catalog.unnest($2) WITH ORDINALITY AS u(x, n)';
+CREATE OPERATOR pg_catalog.#>> (FUNCTION = pg_catalog.enc_jsonpathtext, LEFTARG = enc_json, RIGHTARG = enc_text[]);
+CREATE FUNCTION pg_catalog.enc_jsonpathtext(enc_jsonb, enc_text[]) RETURNS enc_text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 128 AS 'SELECT CASE WHEN pg_catalog.count(*) = pg_catalog.count(x) THEN pg_catalog.enc_jsonpathtext($1, coalesce(pg_catalog.string_agg(pg_catalog.enc_item(x), NULL::pg_catalog.enc_text ORDER BY n), pg_catalog.btrim($1::pg_catalog.enc_text, $1::pg_catalog.enc_text))) END FROM pg_catalog.unnest($2) WITH ORDINALITY AS u(x, n)';
+CREATE OPERATOR pg_catalog.#>> (FUNCTION = pg_catalog.enc_jsonpathtext, LEFTARG = enc_jsonb, RIGHTARG = enc_text[]);
+CREATE FUNCTION pg_catalog.enc_jsonexistsany(enc_jsonb, enc_text[]) RETURNS bool LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 128 AS 'SELECT pg_catalog.enc_jsonexistsany($1, coalesce(pg_catalog.string_agg(pg_catalog.enc_item(x), NULL::pg_catalog.enc_text ORDER BY n), pg_catalog.btrim($1::pg_catalog.enc_text, $1::pg_catalog.enc_text))) FROM pg_catalog.unnest($2) WITH ORDINALITY AS u(x, n)';
+CREATE OPERATOR pg_catalog.?| (FUNCTION = pg_catalog.enc_jsonexistsany, LEFTARG = enc_jsonb, RIGHTARG = enc_text[]);
+CREATE FUNCTION pg_catalog.enc_jsonexistsall(enc_jsonb, enc_text[]) RETURNS bool LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 128 AS 'SELECT pg_catalog.enc_jsonexistsall($1, coalesce(pg_catalog.string_agg(pg_catalog.enc_item(x), NULL::pg_catalog.enc_text ORDER BY n), pg_catalog.btrim($1::pg_catalog.enc_text, $1::pg_catalog.enc_text))) FROM pg_catalog.unnest($2) WITH ORDINALITY AS u(x, n)';
+CREATE OPERATOR pg_catalog.?& (FUNCTION = pg_catalog.enc_jsonexistsall, LEFTARG = enc_jsonb, RIGHTARG = enc_text[]);
+CREATE FUNCTION pg_catalog.enc_jsondeletekeys(enc_jsonb, enc_text[]) RETURNS enc_jsonb LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 128 AS 'SELECT pg_catalog.enc_jsondeletekeys($1, coalesce(pg_catalog.string_agg(pg_catalog.enc_item(x), NULL::pg_catalog.enc_text ORDER BY n), pg_catalog.btrim($1::pg_catalog.enc_text, $1::pg_catalog.enc_text))) FROM pg_catalog.unnest($2) WITH ORDINALITY AS u(x, n)';
+CREATE OPERATOR pg_catalog.- (FUNCTION = pg_catalog.enc_jsondeletekeys, LEFTARG = enc_jsonb, RIGHTARG = enc_text[]);
 
 -- Aggregates
 CREATE FUNCTION pg_catalog.enc_float8_final_or_null(enc_aggstate) RETURNS enc_float8 AS 'MODULE_PATHNAME', 'cfd_aggregate_final_float8' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 64;

@@ -55,6 +55,13 @@ EDGES: dict[str, list[str | None]] = {
         "ffffffff-ffff-ffff-ffff-ffffffffffff",
         None,
     ],
+    "json": [
+        *['{"a": 1, "b": [1.50, null], "a": 2}', ' [ "a", {"a": {}} ]', '"a"', "null", "1e2", None],
+    ],
+    "jsonb": [
+        *['{"a": 1, "b": [1.50, null], "aa": 2}', '["a", {"a": {}}]', '"a"', "null", "1.0", "1"],
+        *["100000", "true", "[]", "{}", '["b"]', "[1]", None],
+    ],
 }
 
 # Values for literals: ordinary ones, so that most results are values, too.
@@ -76,6 +83,8 @@ LITERALS: dict[str, list[str]] = {
     "timestamptz": ["1998-12-01 12:00+00", "2024-02-29 00:00:00.5-08"],
     "interval": ["90 days", "1 month", "1 year 2 mons 3 days 04:05:06", "-00:00:01"],
     "uuid": ["a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"],
+    "json": ['{"a": 1}', "[1]"],
+    "jsonb": ['{"a": 1}', "[1]", "{}"],
 }
 
 UNITS: dict[str, list[str]] = {

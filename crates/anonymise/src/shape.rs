@@ -109,6 +109,8 @@ impl Shape {
                 (Kind::Characters(t), points.collect())
             }
             Value::Bytea(b) => (Kind::Bytes(t), b.iter().map(|b| i128::from(*b)).collect()),
+            // Another document of the same shape is not looked for.
+            Value::Json(_) | Value::Jsonb(_) => (Kind::Fixed, Vec::new()),
             Value::Uuid(b) => (Kind::Bytes(t), b.iter().map(|b| i128::from(*b)).collect()),
         };
         Some(Shape {

@@ -99,6 +99,15 @@ const LATTICE: &[(TypeCode, TypeCode, Context)] = {
         (Timestamptz, Time, A),
         (Timestamptz, Timestamp, A),
         (Interval, Time, A),
+        (Json, Jsonb, A),
+        (Jsonb, Json, A),
+        (Jsonb, Bool, E),
+        (Jsonb, Int2, E),
+        (Jsonb, Int4, E),
+        (Jsonb, Int8, E),
+        (Jsonb, Float4, E),
+        (Jsonb, Float8, E),
+        (Jsonb, Numeric, E),
     ]
 };
 

@@ -118,6 +118,13 @@ const SYMBOLS: &[Symbol] = &[
     test(Op::NotRegex, "!~", None, Some("~"), MATCHING),
     test(Op::RegexFold, "~*", None, Some("!~*"), MATCHING),
     test(Op::NotRegexFold, "!~*", None, Some("~*"), MATCHING),
+    test(Op::JsonContains, "@>", Some("<@"), None, MATCHING),
+    test(Op::JsonContained, "<@", Some("@>"), None, MATCHING),
+    test(Op::JsonExists, "?", None, None, MATCHING),
+    symbol(Op::JsonGet, "->"),
+    symbol(Op::JsonGetText, "->>"),
+    symbol(Op::JsonConcat, "||"),
+    symbol(Op::JsonDelete, "-"),
     commutative(Op::Add, "+"),
     symbol(Op::Sub, "-"),
     commutative(Op::Mul, "*"),
@@ -174,6 +181,7 @@ const HASH_FAMILIES: &[(&str, &[TypeCode])] = {
         ("enc_time_ops", &[Time]),
         ("enc_interval_ops", &[Interval]),
         ("enc_uuid_ops", &[Uuid]),
+        ("enc_jsonb_ops", &[Jsonb]),
     ]
 };
 

@@ -94,6 +94,7 @@ pub(crate) const FAMILIES: &[(&str, &[TypeCode])] = &[
     ("enc_time_ops", &[Time]),
     ("enc_interval_ops", &[Interval]),
     ("enc_uuid_ops", &[Uuid]),
+    ("enc_jsonb_ops", &[Jsonb]),
 ];
 
 /// The wider of two types of one family that is ordered from narrow to wide.

@@ -38,7 +38,7 @@ pub fn types() -> Vec<TypeDefinition> {
                 Text | Varchar | Bpchar => 's',
                 Date | Time | Timestamp | Timestamptz => 'd',
                 Interval => 't',
-                Bytea | Uuid => 'u',
+                Bytea | Uuid | Json | Jsonb => 'u',
             },
             preferred: matches!(code, Bool | Float8 | Text | Timestamptz | Interval),
             typmod: match code {

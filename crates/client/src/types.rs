@@ -137,7 +137,9 @@ fn plain_length(code: TypeCode) -> i16 {
         | TypeCode::Text
         | TypeCode::Varchar
         | TypeCode::Bpchar
-        | TypeCode::Bytea => -1,
+        | TypeCode::Bytea
+        | TypeCode::Json
+        | TypeCode::Jsonb => -1,
     }
 }
 
@@ -166,5 +168,7 @@ fn plain_array_oid(code: TypeCode) -> u32 {
         TypeCode::Timestamptz => 1185,
         TypeCode::Interval => 1187,
         TypeCode::Uuid => 2951,
+        TypeCode::Json => 199,
+        TypeCode::Jsonb => 3807,
     }
 }

@@ -139,6 +139,18 @@ ops! {
     StartsWith = 13 => Bool { ["starts_with"]: (Text, Text) };
     /// declassifies a boolean: the value itself (`WHERE flag`)
     IsTrue = 14 => Bool;
+    /// `@>`
+    JsonContains = 15 => Bool { ["jsonb_contains"; Renamed]: (Jsonb, Jsonb) };
+    /// `<@`
+    JsonContained = 16 => Bool { ["jsonb_contained"; Renamed]: (Jsonb, Jsonb) };
+    /// `?`
+    JsonExists = 17 => Bool { ["jsonb_exists"; Renamed]: (Jsonb, Text) };
+    /// `?|`; the second operand is a list of items
+    JsonExistsAny = 18 => Bool { ["enc_jsonexistsany"; Renamed]: (Jsonb, Text) };
+    /// `?&`; the second operand is a list of items
+    JsonExistsAll = 19 => Bool { ["enc_jsonexistsall"; Renamed]: (Jsonb, Text) };
+    /// true of any two `json`, which have no `=`: whether a result is NULL is asked with it
+    JsonThere = 40 => Bool { ["enc_jsonthere"; Renamed]: (Json, Json) };
     /// `+`, including dates and intervals
     Add = 20 => Fid;
     /// `-`
@@ -466,11 +478,63 @@ ops! {
     Item = 221 => Fid { ["enc_item"; Renamed]: (Bool) -> Text, (Int2) -> Text, (Int4) -> Text,
             (Int8) -> Text, (Float4) -> Text, (Float8) -> Text, (Numeric) -> Text, (Text) -> Text,
             (Bpchar) -> Text, (Bytea) -> Text, (Date) -> Text, (Time) -> Text, (Timestamp) -> Text,
-            (Timestamptz) -> Text, (Interval) -> Text, (Uuid) -> Text };
+            (Timestamptz) -> Text, (Interval) -> Text, (Uuid) -> Text, (Json) -> Text,
+            (Jsonb) -> Text };
     /// `concat_ws(separator, …)` of a list of items
     ConcatWs = 222 => Fid { ["enc_concatws"; Renamed]: (Text, Text) -> Text };
     /// `format(template, …)` of a list of items
     Format = 223 => Fid { ["enc_format"; Renamed]: (Text, Text) -> Text };
+    /// `->`
+    JsonGet = 230 => Fid { ["json_object_field"; Nullable, Renamed]: (Json, Text) -> Json }
+        { ["json_array_element"; Nullable, Renamed]: (Json, Int4) -> Json }
+        { ["jsonb_object_field"; Nullable, Renamed]: (Jsonb, Text) -> Jsonb }
+        { ["jsonb_array_element"; Nullable, Renamed]: (Jsonb, Int4) -> Jsonb };
+    /// `->>`
+    JsonGetText = 231 => Fid { ["json_object_field_text"; Nullable, Renamed]: (Json, Text) -> Text }
+        { ["json_array_element_text"; Nullable, Renamed]: (Json, Int4) -> Text }
+        { ["jsonb_object_field_text"; Nullable, Renamed]: (Jsonb, Text) -> Text }
+        { ["jsonb_array_element_text"; Nullable, Renamed]: (Jsonb, Int4) -> Text };
+    /// `#>`; the second operand is a list of items
+    JsonPath = 232 => Fid { ["enc_jsonpath"; Nullable, Renamed]:
+            (Json, Text) -> Json, (Jsonb, Text) -> Jsonb };
+    /// `#>>`; the second operand is a list of items
+    JsonPathText = 233 => Fid { ["enc_jsonpathtext"; Nullable, Renamed]:
+            (Json, Text) -> Text, (Jsonb, Text) -> Text };
+    /// `||` of `jsonb`
+    JsonConcat = 234 => Fid { ["jsonb_concat"; Renamed]: (Jsonb, Jsonb) -> Jsonb };
+    /// `-` of a key or an element
+    JsonDelete = 235 => Fid { ["jsonb_delete"; Renamed]:
+            (Jsonb, Text) -> Jsonb, (Jsonb, Int4) -> Jsonb };
+    /// `-` of keys, as a list of items
+    JsonDeleteKeys = 236 => Fid { ["enc_jsondeletekeys"; Renamed]: (Jsonb, Text) -> Jsonb };
+    /// `json_typeof`
+    JsonTypeof = 237 => Fid { ["json_typeof"; Renamed]: (Json) -> Text }
+        { ["jsonb_typeof"; Renamed]: (Jsonb) -> Text };
+    /// `json_array_length`
+    JsonArrayLength = 238 => Fid { ["json_array_length"; Renamed]: (Json) -> Int4 }
+        { ["jsonb_array_length"; Renamed]: (Jsonb) -> Int4 };
+    /// `jsonb_strip_nulls`
+    JsonStripNulls = 239 => Fid { ["jsonb_strip_nulls"; Renamed]: (Jsonb) -> Jsonb };
+    /// `jsonb_pretty`
+    JsonPretty = 229 => Fid { ["jsonb_pretty"; Renamed]: (Jsonb) -> Text };
+    /// the JSON of a value, as an item of the list that `JsonArray` and `JsonObject` take
+    JsonItem = 240 => Fid { ["enc_jsonitem"; Renamed]: (Bool) -> Text, (Int2) -> Text,
+            (Int4) -> Text, (Int8) -> Text, (Float4) -> Text, (Float8) -> Text,
+            (Numeric) -> Text, (Text) -> Text, (Bpchar) -> Text, (Bytea) -> Text,
+            (Date) -> Text, (Time) -> Text, (Timestamp) -> Text, (Timestamptz) -> Text,
+            (Interval) -> Text, (Uuid) -> Text, (Json) -> Text, (Jsonb) -> Text };
+    /// `json_build_array` of a list of items
+    JsonArray = 241 => Fid { ["enc_jsonarray"; Renamed]: (Text) -> Json };
+    /// `json_build_object` of a list of items
+    JsonObject = 242 => Fid { ["enc_jsonobject"; Renamed]: (Text) -> Json };
+    /// `to_json` of an item
+    ToJson = 243 => Fid { ["enc_tojson"; Renamed]: (Text) -> Json };
+    /// `jsonb_build_array` of a list of items
+    JsonbArray = 244 => Fid { ["enc_jsonbarray"; Renamed]: (Text) -> Jsonb };
+    /// `jsonb_build_object` of a list of items
+    JsonbObject = 245 => Fid { ["enc_jsonbobject"; Renamed]: (Text) -> Jsonb };
+    /// `to_jsonb` of an item
+    ToJsonb = 246 => Fid { ["enc_tojsonb"; Renamed]: (Text) -> Jsonb };
 }
 
 macro_rules! coded {

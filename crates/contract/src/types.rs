@@ -86,6 +86,10 @@ type_codes! {
     Interval = 16, "interval", 1186;
     /// `uuid`
     Uuid = 17, "uuid", 2950;
+    /// `json`: values are texts
+    Json = 18, "json", 114;
+    /// `jsonb`
+    Jsonb = 19, "jsonb", 3802;
 }
 
 impl TypeCode {

@@ -145,6 +145,7 @@ fn usual(t: TypeCode) -> &'static str {
         TypeCode::Bool => "false",
         TypeCode::Text | TypeCode::Varchar | TypeCode::Bpchar => "XXXX",
         TypeCode::Bytea => "",
+        TypeCode::Json | TypeCode::Jsonb => "null",
         TypeCode::Date => "1900-01-01",
         TypeCode::Timestamp => "1900-01-01 00:00:00",
         TypeCode::Timestamptz => "1900-01-01 00:00:00+00",

@@ -58,6 +58,8 @@ impl Operation {
     pub fn family(&self) -> u8 {
         match self.op {
             Op::Like | Op::NotLike | Op::Ilike | Op::NotIlike | Op::StartsWith => family::PATTERN,
+            Op::JsonContains | Op::JsonContained | Op::JsonExists => family::PATTERN,
+            Op::JsonExistsAny | Op::JsonExistsAll => family::PATTERN,
             Op::Regex | Op::NotRegex | Op::RegexFold | Op::NotRegexFold | Op::RegexpLike => {
                 family::PATTERN
             }
@@ -98,7 +100,7 @@ fn kernel(op: Op, args: &[TypeCode], ret: Option<TypeCode>) -> Kernel {
     match op {
         Op::Lt | Op::Le | Op::Eq | Op::Ge | Op::Gt | Op::Ne | Op::Cmp => match args {
             [Bpchar, Bpchar] => Kernel::OrderedPadded,
-            [Interval, Interval] => Kernel::General,
+            [Interval, Interval] | [Jsonb, Jsonb] => Kernel::General,
             [a, b] if a == b => Kernel::Ordered,
             [Date, Timestamp] | [Timestamp, Date] => Kernel::Dated,
             _ if all(&INTEGERS) || all(&[Float4, Float8]) => Kernel::Ordered,

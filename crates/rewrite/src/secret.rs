@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Plain types as written, and their protected counterparts.
-const TWINS: [(&str, &str); 31] = [
+const TWINS: [(&str, &str); 33] = [
     ("bool", "enc_bool"),
     ("boolean", "enc_bool"),
     ("smallint", "enc_int2"),
@@ -44,6 +44,8 @@ const TWINS: [(&str, &str); 31] = [
     ("timestamp with time zone", "enc_timestamptz"),
     ("interval", "enc_interval"),
     ("uuid", "enc_uuid"),
+    ("json", "enc_json"),
+    ("jsonb", "enc_jsonb"),
     ("char", "enc_bpchar"),
     ("character", "enc_bpchar"),
 ];

@@ -78,9 +78,12 @@ pub fn decode(t: TypeCode, bytes: &[u8]) -> Option<Scalar<'_>> {
         TypeCode::Float4 => Scalar::Float(f64::from(f32::from_le_bytes(array(bytes)?))),
         TypeCode::Float8 => Scalar::Float(f64::from_le_bytes(array(bytes)?)),
         TypeCode::Numeric => return numeric(bytes),
-        TypeCode::Text | TypeCode::Varchar | TypeCode::Bpchar | TypeCode::Bytea => {
-            Scalar::Bytes(bytes)
-        }
+        TypeCode::Text
+        | TypeCode::Varchar
+        | TypeCode::Bpchar
+        | TypeCode::Bytea
+        | TypeCode::Json
+        | TypeCode::Jsonb => Scalar::Bytes(bytes),
         TypeCode::Interval => Scalar::Interval(Interval {
             micros: integer(bytes.get(..8)?),
             days: i32::from_le_bytes(array(bytes.get(8..12)?)?),

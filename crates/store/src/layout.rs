@@ -29,7 +29,11 @@ impl Layout {
                 Some(scale) => Layout::Scaled(scale),
                 None => Layout::Numeric,
             },
-            t @ (TypeCode::Text | TypeCode::Bpchar | TypeCode::Bytea) => Layout::Bytes(t),
+            t @ (TypeCode::Text
+            | TypeCode::Bpchar
+            | TypeCode::Bytea
+            | TypeCode::Json
+            | TypeCode::Jsonb) => Layout::Bytes(t),
             t => Layout::Fixed(t),
         }
     }

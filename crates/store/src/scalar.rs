@@ -52,6 +52,7 @@ impl<'a> Scalar<'a> {
             Value::Float8(v) => Scalar::Float(*v),
             Value::Numeric(n) => Scalar::of_numeric(n),
             Value::Text(b) | Value::Bpchar(b) | Value::Bytea(b) => Scalar::Bytes(b),
+            Value::Json(b) | Value::Jsonb(b) => Scalar::Bytes(b),
             Value::Interval(v) => Scalar::Interval(*v),
             Value::Uuid(v) => Scalar::Uuid(*v),
         }
@@ -77,6 +78,8 @@ impl<'a> Scalar<'a> {
             (Scalar::Bytes(b), TypeCode::Text | TypeCode::Varchar) => Value::Text(Box::from(*b)),
             (Scalar::Bytes(b), TypeCode::Bpchar) => Value::Bpchar(Box::from(*b)),
             (Scalar::Bytes(b), TypeCode::Bytea) => Value::Bytea(Box::from(*b)),
+            (Scalar::Bytes(b), TypeCode::Json) => Value::Json(Box::from(*b)),
+            (Scalar::Bytes(b), TypeCode::Jsonb) => Value::Jsonb(Box::from(*b)),
             (Scalar::Interval(v), TypeCode::Interval) => Value::Interval(*v),
             (Scalar::Uuid(v), TypeCode::Uuid) => Value::Uuid(*v),
             _ => return None,

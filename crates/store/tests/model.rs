@@ -63,6 +63,8 @@ fn value(t: TypeCode) -> BoxedStrategy<Value> {
                 })
             })
             .boxed(),
+        Json => bytes.prop_map(|b| Value::Json(b.into())).boxed(),
+        Jsonb => bytes.prop_map(|b| Value::Jsonb(b.into())).boxed(),
         Uuid => any::<[u8; 16]>().prop_map(Value::Uuid).boxed(),
     }
 }

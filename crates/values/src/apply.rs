@@ -355,6 +355,7 @@ mod tests {
             TypeCode::Interval => v(*t, "1 day"),
             TypeCode::Time => v(*t, "01:02:03"),
             TypeCode::Uuid => v(*t, "00000000-0000-0000-0000-000000000001"),
+            TypeCode::Json | TypeCode::Jsonb => v(*t, "[true]"),
             TypeCode::Date | TypeCode::Timestamp | TypeCode::Timestamptz => v(*t, "2000-01-02"),
             _ => v(*t, "1"),
         };

@@ -3,7 +3,7 @@
 use crate::calendar::infinite;
 use crate::datetime::arith;
 use crate::error::{no_such_operation, out_of_range};
-use crate::{Env, Error, Interval, Numeric, Result, Value, float, integer, io, text};
+use crate::{Env, Error, Interval, Numeric, Result, Value, float, integer, io, json, text};
 use contract::TypeCode;
 
 /// `v::ret`, without type modifier.
@@ -37,6 +37,7 @@ pub(crate) fn cast(v: &Value, ret: TypeCode, env: &Env) -> Result<Value> {
         (Value::Text(s), T::Bpchar) => Ok(Value::Bpchar(s.clone())),
         (Value::Text(s) | Value::Bpchar(s), _) => io::parse_text(ret, -1, s, env),
         (_, T::Text | T::Varchar | T::Bpchar) => string(&io::format_text(v, env), ret),
+        (Value::Json(_) | Value::Jsonb(_), _) => json::cast(v, ret, env),
         _ => datetime(v, ret, env),
     }
 }

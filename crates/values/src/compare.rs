@@ -3,7 +3,7 @@
 use crate::datetime::arith;
 use crate::error::no_such_operation;
 use crate::like::{Units, like};
-use crate::{Env, Result, Value, integer, scalar, text};
+use crate::{Env, Result, Value, integer, json, scalar, text};
 use contract::Op;
 use std::cmp::Ordering;
 
@@ -54,6 +54,8 @@ pub(crate) fn compare_same(a: &Value, b: &Value) -> Option<Ordering> {
         (Value::Time(x), Value::Time(y)) => x.cmp(y),
         (Value::Interval(x), Value::Interval(y)) => x.linear().cmp(&y.linear()),
         (Value::Uuid(x), Value::Uuid(y)) => x.cmp(y),
+        // What is stored has been parsed before.
+        (Value::Jsonb(x), Value::Jsonb(y)) => json::parse(x).ok()?.compare(&json::parse(y).ok()?),
         _ => return None,
     })
 }
@@ -84,6 +86,19 @@ pub fn test(op: Op, a: &Value, b: &Value, env: &Env) -> Result<bool> {
         Op::StartsWith => match (a, b) {
             (Value::Text(s), Value::Text(prefix)) => s.starts_with(prefix),
             (Value::Bpchar(s), Value::Text(prefix)) => text::trim_blanks(s).starts_with(prefix),
+            _ => return Err(no_such_operation()),
+        },
+        Op::JsonContains | Op::JsonContained => match (a, b) {
+            (Value::Jsonb(a), Value::Jsonb(b)) if op == Op::JsonContains => json::contains(a, b)?,
+            (Value::Jsonb(a), Value::Jsonb(b)) => json::contains(b, a)?,
+            _ => return Err(no_such_operation()),
+        },
+        Op::JsonThere => match (a, b) {
+            (Value::Json(_), Value::Json(_)) => true,
+            _ => return Err(no_such_operation()),
+        },
+        Op::JsonExists | Op::JsonExistsAny | Op::JsonExistsAll => match (a, b) {
+            (Value::Jsonb(v), Value::Text(keys)) => json::exists(op, v, keys)?,
             _ => return Err(no_such_operation()),
         },
         _ => return Err(no_such_operation()),

@@ -99,6 +99,14 @@ impl Env {
         Ok(())
     }
 
+    /// These settings, with dates as ISO writes them.
+    pub(crate) fn iso(&self) -> Env {
+        Env {
+            date_style: DateStyle::Iso,
+            ..self.clone()
+        }
+    }
+
     /// Fixes what `now` means: microseconds since 2000-01-01 UTC.
     pub fn set_now(&mut self, now: i64) {
         self.now = now;

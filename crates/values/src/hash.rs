@@ -1,6 +1,6 @@
 //! Keyed hash, and the form of values that it is taken of.
 
-use crate::{Value, text};
+use crate::{Value, json, text};
 use siphasher::{sip::SipHasher24, sip128};
 use std::hash::Hasher;
 
@@ -49,6 +49,13 @@ fn feed_value(v: &Value, h: &mut dyn FnMut(&[u8])) {
         Value::Timestamptz(t) => feed(h, 11, &t.to_le_bytes()),
         Value::Interval(i) => feed(h, 12, &i.linear().to_le_bytes()),
         Value::Uuid(u) => feed(h, 13, u),
+        Value::Json(s) => feed(h, 14, s),
+        Value::Jsonb(s) => {
+            h(&[15]);
+            if let Ok(node) = json::parse(s) {
+                node.form(h);
+            }
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::datetime::{self, format, interval, parse, with_precision};
 use crate::scan::Reader;
-use crate::{Env, Error, Interval, Numeric, Result, Value, float, integer, text};
+use crate::{Env, Error, Interval, Numeric, Result, Value, float, integer, json, text};
 use contract::TypeCode;
 
 /// The type's input function. `typmod` is PostgreSQL's (-1: none).
@@ -44,13 +44,18 @@ fn parse(t: TypeCode, typmod: i32, s: &[u8], env: &Env) -> Result<Value> {
         }
         TypeCode::Interval => Value::Interval(interval::parse(s, typmod, env)?),
         TypeCode::Uuid => Value::Uuid(text::parse_uuid(s)?),
+        TypeCode::Json => {
+            json::check(s)?;
+            Value::Json(s.into())
+        }
+        TypeCode::Jsonb => Value::Jsonb(json::canonical(s)?),
     })
 }
 
 /// The type's output function.
 pub fn format_text(v: &Value, env: &Env) -> Vec<u8> {
     let text = match v {
-        Value::Text(s) | Value::Bpchar(s) => return s.to_vec(),
+        Value::Text(s) | Value::Bpchar(s) | Value::Json(s) | Value::Jsonb(s) => return s.to_vec(),
         Value::Bool(b) => if *b { "t" } else { "f" }.to_string(),
         Value::Int2(n) => n.to_string(),
         Value::Int4(n) => n.to_string(),
@@ -134,7 +139,19 @@ fn decode(t: TypeCode, typmod: i32, r: &mut Reader<'_>) -> Result<Value> {
             )?)
         }
         TypeCode::Uuid => Value::Uuid(r.array()?),
+        TypeCode::Json | TypeCode::Jsonb => return decode_json(t, r),
     })
+}
+
+/// The first byte of a `jsonb` in binary form; its text follows.
+const JSONB_VERSION: u8 = 1;
+
+fn decode_json(t: TypeCode, r: &mut Reader<'_>) -> Result<Value> {
+    if t == TypeCode::Jsonb && r.take(1)? != [JSONB_VERSION] {
+        return Err(Error::new(b"XX000", "unsupported jsonb version number"));
+    }
+    let s = r.take(r.0.len())?;
+    parse(t, -1, s, &Env::default())
 }
 
 /// The type's send function.
@@ -153,7 +170,8 @@ pub fn encode_binary(v: &Value) -> Vec<u8> {
             n.to_binary(&mut out);
             out
         }
-        Value::Text(s) | Value::Bpchar(s) | Value::Bytea(s) => s.to_vec(),
+        Value::Text(s) | Value::Bpchar(s) | Value::Bytea(s) | Value::Json(s) => s.to_vec(),
+        Value::Jsonb(s) => [&[JSONB_VERSION], &s[..]].concat(),
         Value::Interval(i) => {
             let mut out = i.micros.to_be_bytes().to_vec();
             out.extend_from_slice(&i.days.to_be_bytes());

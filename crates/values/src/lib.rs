@@ -20,6 +20,7 @@ mod float;
 mod hash;
 mod integer;
 mod io;
+mod json;
 mod like;
 mod numeric;
 mod pairs;

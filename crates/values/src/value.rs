@@ -30,6 +30,10 @@ pub enum Value {
     Bpchar(Box<[u8]>),
     /// `bytea`
     Bytea(Box<[u8]>),
+    /// `json`: its text
+    Json(Box<[u8]>),
+    /// `jsonb`: the text that its output function prints
+    Jsonb(Box<[u8]>),
     /// `date`: days since 2000-01-01; `i32::MIN`, `i32::MAX` are the infinities
     Date(i32),
     /// `time`: microseconds since midnight, up to and including 24:00
@@ -78,6 +82,8 @@ impl Value {
             Value::Text(_) => TypeCode::Text,
             Value::Bpchar(_) => TypeCode::Bpchar,
             Value::Bytea(_) => TypeCode::Bytea,
+            Value::Json(_) => TypeCode::Json,
+            Value::Jsonb(_) => TypeCode::Jsonb,
             Value::Date(_) => TypeCode::Date,
             Value::Time(_) => TypeCode::Time,
             Value::Timestamp(_) => TypeCode::Timestamp,
@@ -90,7 +96,11 @@ impl Value {
     /// Bytes that the value holds on the heap, besides its own size.
     pub fn heap_bytes(&self) -> usize {
         match self {
-            Value::Text(b) | Value::Bpchar(b) | Value::Bytea(b) => b.len(),
+            Value::Text(b)
+            | Value::Bpchar(b)
+            | Value::Bytea(b)
+            | Value::Json(b)
+            | Value::Jsonb(b) => b.len(),
             Value::Numeric(n) => n.heap_bytes(),
             _ => 0,
         }

@@ -63,6 +63,22 @@ fn bytes() -> impl Strategy<Value = Box<[u8]>> {
     text.prop_map(Vec::into_boxed_slice)
 }
 
+/// Documents, and what is none.
+fn json() -> impl Strategy<Value = Box<[u8]>> {
+    let text = prop_oneof![
+        "[\\[\\]{},: \"a\\\\u0d8c9e.-]{0,30}".prop_map(String::into_bytes),
+        proptest::sample::select(vec![
+            "{\"a\": [1, -2.50, null, true, \"b\"], \"b\": {}}",
+            "[[], {\"a\": {\"a\": 1e300}}, \"\\ud83d\\ude00\"]",
+            "\"a\"",
+            "null",
+        ])
+        .prop_map(|s| s.as_bytes().to_vec()),
+        (0usize..3000).prop_map(|n| vec![b'['; n]),
+    ];
+    text.prop_map(Vec::into_boxed_slice)
+}
+
 fn value() -> impl Strategy<Value = values::Value> {
     use values::Value as V;
     let i32s = || int().prop_map(|n| n as i32);
@@ -77,6 +93,8 @@ fn value() -> impl Strategy<Value = values::Value> {
         bytes().prop_map(V::Text),
         bytes().prop_map(V::Bpchar),
         bytes().prop_map(V::Bytea),
+        json().prop_map(V::Json),
+        json().prop_map(V::Jsonb),
         i32s().prop_map(V::Date),
         int().prop_map(V::Time),
         int().prop_map(V::Timestamp),

@@ -375,7 +375,9 @@
 #define CFD_TYPE_TIMESTAMPTZ 15
 #define CFD_TYPE_INTERVAL 16
 #define CFD_TYPE_UUID 17
-#define CFD_TYPE_MAX 17
+#define CFD_TYPE_JSON 18
+#define CFD_TYPE_JSONB 19
+#define CFD_TYPE_MAX 19
 
 /* Their names: X(code, name) */
 #define CFD_TYPE_NAMES(X) \
@@ -395,7 +397,9 @@
 	X(14, "enc_timestamp") \
 	X(15, "enc_timestamptz") \
 	X(16, "enc_interval") \
-	X(17, "enc_uuid")
+	X(17, "enc_uuid") \
+	X(18, "enc_json") \
+	X(19, "enc_jsonb")
 
 /* Codes of errors */
 #define CFD_CODE_NO_CLIENT 1
@@ -427,6 +431,12 @@
 #define CFD_OP_NOT_ILIKE 12
 #define CFD_OP_STARTS_WITH 13
 #define CFD_OP_IS_TRUE 14
+#define CFD_OP_JSON_CONTAINS 15
+#define CFD_OP_JSON_CONTAINED 16
+#define CFD_OP_JSON_EXISTS 17
+#define CFD_OP_JSON_EXISTS_ANY 18
+#define CFD_OP_JSON_EXISTS_ALL 19
+#define CFD_OP_JSON_THERE 40
 #define CFD_OP_ADD 20
 #define CFD_OP_SUB 21
 #define CFD_OP_MUL 22
@@ -564,6 +574,24 @@
 #define CFD_OP_ITEM 221
 #define CFD_OP_CONCAT_WS 222
 #define CFD_OP_FORMAT 223
+#define CFD_OP_JSON_GET 230
+#define CFD_OP_JSON_GET_TEXT 231
+#define CFD_OP_JSON_PATH 232
+#define CFD_OP_JSON_PATH_TEXT 233
+#define CFD_OP_JSON_CONCAT 234
+#define CFD_OP_JSON_DELETE 235
+#define CFD_OP_JSON_DELETE_KEYS 236
+#define CFD_OP_JSON_TYPEOF 237
+#define CFD_OP_JSON_ARRAY_LENGTH 238
+#define CFD_OP_JSON_STRIP_NULLS 239
+#define CFD_OP_JSON_PRETTY 229
+#define CFD_OP_JSON_ITEM 240
+#define CFD_OP_JSON_ARRAY 241
+#define CFD_OP_JSON_OBJECT 242
+#define CFD_OP_TO_JSON 243
+#define CFD_OP_JSONB_ARRAY 244
+#define CFD_OP_JSONB_OBJECT 245
+#define CFD_OP_TO_JSONB 246
 
 /* Aggregates */
 #define CFD_AGGREGATE_SUM 1

@@ -46,9 +46,11 @@ static const struct
 	[CFD_TYPE_TIMESTAMPTZ] = {"enc_timestamptz", TIMESTAMPTZOID},
 	[CFD_TYPE_INTERVAL] = {"enc_interval", INTERVALOID},
 	[CFD_TYPE_UUID] = {"enc_uuid", UUIDOID},
+	[CFD_TYPE_JSON] = {"enc_json", JSONOID},
+	[CFD_TYPE_JSONB] = {"enc_jsonb", JSONBOID},
 };
 
-StaticAssertDecl(CFD_TYPE_MAX == CFD_TYPE_UUID, "a type is missing in the list above");
+StaticAssertDecl(CFD_TYPE_MAX == CFD_TYPE_JSONB, "a type is missing in the list above");
 
 /* Aliases under which some functions accept protected numbers. */
 static const struct

@@ -2,7 +2,9 @@
 
 use super::operands::{NUMBERS, operand};
 use contract::TypeCode;
-use contract::TypeCode::{Float4, Float8, Interval, Numeric, Time, Timestamp, Timestamptz};
+use contract::TypeCode::{
+    Float4, Float8, Interval, Json, Jsonb, Numeric, Time, Timestamp, Timestamptz,
+};
 use std::fmt::Write;
 
 /// Functions.
@@ -22,6 +24,7 @@ pub(super) fn functions(out: &mut String) {
         overlaps(out, t);
     }
     joined_arrays(out);
+    documents(out);
 }
 
 /// `array_to_string`. Nothing may be written down in a definition, so the empty string that it gives of
@@ -46,6 +49,38 @@ fn joined_arrays(out: &mut String) {
             out,
             "CREATE FUNCTION pg_catalog.enc_array_to_string(enc_text[], enc_text{more}) RETURNS enc_text LANGUAGE sql IMMUTABLE {strict}PARALLEL SAFE COST 64 AS 'SELECT {body} FROM {rows}';"
         );
+    }
+}
+
+/// Operators on documents and arrays of keys, which the keeper takes as one list. The list of no keys is an
+/// empty string; nothing may be written down in a definition, so it is made of what is there.
+fn documents(out: &mut String) {
+    let list = "coalesce(pg_catalog.string_agg(pg_catalog.enc_item(x), NULL::pg_catalog.enc_text ORDER BY n), pg_catalog.btrim($1::pg_catalog.enc_text, $1::pg_catalog.enc_text))";
+    let rows = "pg_catalog.unnest($2) WITH ORDINALITY AS u(x, n)";
+    let both: &[TypeCode] = &[Json, Jsonb];
+    for (operator, name, types, ret) in [
+        ("#>", "jsonpath", both, None),
+        ("#>>", "jsonpathtext", both, Some("enc_text")),
+        ("?|", "jsonexistsany", &[Jsonb], Some("bool")),
+        ("?&", "jsonexistsall", &[Jsonb], Some("bool")),
+        ("-", "jsondeletekeys", &[Jsonb], None),
+    ] {
+        for t in types {
+            let enc = t.enc_name();
+            let ret = ret.unwrap_or(enc);
+            let call = format!("pg_catalog.enc_{name}($1, {list})");
+            let body = match operator.starts_with('#') {
+                // A path with a NULL in it leads to NULL.
+                true => {
+                    format!("CASE WHEN pg_catalog.count(*) = pg_catalog.count(x) THEN {call} END")
+                }
+                false => call,
+            };
+            let _ = writeln!(
+                out,
+                "CREATE FUNCTION pg_catalog.enc_{name}({enc}, enc_text[]) RETURNS {ret} LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 128 AS 'SELECT {body} FROM {rows}';\nCREATE OPERATOR pg_catalog.{operator} (FUNCTION = pg_catalog.enc_{name}, LEFTARG = {enc}, RIGHTARG = enc_text[]);"
+            );
+        }
     }
 }
 

@@ -70,10 +70,13 @@ pub(super) fn text(signatures: &Signatures) -> String {
     out
 }
 
-/// The signature of `=` on a type.
+/// The signature of `=` on a type, or of what stands in for it.
 fn equality(signatures: &crate::Signatures, t: TypeCode) -> u16 {
     let equal = crate::Signature {
-        op: Op::Eq,
+        op: match t {
+            TypeCode::Json => Op::JsonThere,
+            _ => Op::Eq,
+        },
         args: vec![t, t],
         ret: None,
     };

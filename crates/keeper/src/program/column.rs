@@ -60,7 +60,7 @@ impl Data {
             Float4 | Float8 => Data::Float(Vec::with_capacity(rows)),
             Text | Varchar | Bpchar | Bytea => Data::Bytes(Vec::new(), Vec::with_capacity(rows)),
             // The scale is determined by the first value.
-            Numeric | Interval | Uuid => Data::Values(Vec::new()),
+            Numeric | Interval | Uuid | Json | Jsonb => Data::Values(Vec::new()),
         }
     }
 

@@ -49,6 +49,7 @@ pub fn encode(t: TypeCode, scalar: &Scalar<'_>, out: &mut Vec<u8>) {
     match scalar {
         Scalar::Int(v) => out.extend_from_slice(&v.to_le_bytes()),
         Scalar::Float(v) => out.extend_from_slice(&float_word(*v).to_le_bytes()),
+        Scalar::Bytes(b) if t == TypeCode::Jsonb => document(b, out),
         Scalar::Bytes(b) => {
             let trimmed = without_padding(t, b);
             match short(trimmed) {
@@ -84,6 +85,17 @@ pub fn encode(t: TypeCode, scalar: &Scalar<'_>, out: &mut Vec<u8>) {
                 place.copy_from_slice(&length.to_le_bytes());
             }
         }
+    }
+}
+
+/// The form of a `jsonb`, whose text differs between equal ones (1.0 and 1).
+fn document(text: &[u8], out: &mut Vec<u8>) {
+    let start = out.len();
+    out.extend_from_slice(&[0; 8]);
+    values::key(&Value::Jsonb(text.into()), out);
+    let length = (out.len() - start - 8) as u64;
+    if let Some(place) = out.get_mut(start..start + 8) {
+        place.copy_from_slice(&length.to_le_bytes());
     }
 }
 

@@ -246,6 +246,18 @@ fn edges(t: TypeCode) -> Vec<Value> {
             })
         })
         .to_vec(),
+        Json => vec![Value::Json((*b"[1]").into())],
+        Jsonb => [
+            "1",
+            "1.0",
+            "[1]",
+            "{\"a\": 1.0}",
+            "{\"a\": 1}",
+            "[]",
+            "null",
+        ]
+        .map(|s| Value::Jsonb(s.as_bytes().into()))
+        .to_vec(),
         Uuid => [[0; 16], [7; 16], [255; 16]].map(Value::Uuid).to_vec(),
     }
 }

@@ -290,6 +290,7 @@ fn example(t: TypeCode) -> Value {
         TypeCode::Time => "10:00",
         TypeCode::Interval => "1 day",
         TypeCode::Uuid => "00000000-0000-0000-0000-000000000001",
+        TypeCode::Json | TypeCode::Jsonb => "[1]",
         _ => "1",
     };
     values::parse_text(t, -1, text.as_bytes(), &values::Env::default()).unwrap()

@@ -31,6 +31,8 @@ fn round_trip() {
         (Value::Date(i32::MAX), "infinity"),
         (Value::Time(1), "00:00:00.000001"),
         (Value::Timestamp(-1), "1999-12-31 23:59:59.999999"),
+        (Value::Json((*b"[ 1]").into()), "[ 1]"),
+        (Value::Jsonb((*b"[1]").into()), "[1]"),
         (Value::Uuid([7; 16]), "07070707-0707-0707-0707-070707070707"),
         (
             Value::Interval(Interval {

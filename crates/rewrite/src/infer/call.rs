@@ -27,6 +27,7 @@ impl Infer<'_> {
         let Some((open, close)) = self.parentheses(f) else {
             return Ok(None);
         };
+        let ret = text.ret;
         let commas: Vec<usize> = self.outer(open, close, Token::Ascii44).collect();
         if f.func_variadic || has_named(f) || commas.len() + 1 != vals.len() {
             return Ok(None);
@@ -45,8 +46,8 @@ impl Infer<'_> {
         let plain = vals.iter().any(|v| matches!(v.class, Class::Plain(_)));
         let all = Val {
             class: match plain {
-                true => Class::Plain(Some(TypeCode::Text)),
-                false => Class::Lit(Some(Some(TypeCode::Text))),
+                true => Class::Plain(Some(ret)),
+                false => Class::Lit(Some(Some(ret))),
             },
             leaves: uses,
         };
@@ -56,7 +57,7 @@ impl Infer<'_> {
             self.authority.does(family::COMPUTE);
             vals.iter().for_each(|val| self.note_meeting(val));
             self.protect(&all)?;
-            return Ok(Some(Val::enc(Some(TypeCode::Text))));
+            return Ok(Some(Val::enc(Some(ret))));
         }
         if plain {
             self.note_plain(&all);
@@ -173,14 +174,16 @@ impl Infer<'_> {
 }
 
 /// The text around the arguments of a call.
-struct Around {
-    head: String,
+pub(super) struct Around {
+    pub head: String,
     /// Replacements for each comma and for the closing parenthesis.
-    behind: Vec<LeafKind>,
+    pub behind: Vec<LeafKind>,
+    /// The type of the result.
+    pub ret: TypeCode,
 }
 
 /// A cast to the protected counterpart of the argument's type.
-fn own_cast(val: &Val) -> Option<String> {
+pub(super) fn own_cast(val: &Val) -> Option<String> {
     let code = match val.class {
         Class::Enc(None) => return Some(")".into()),
         Class::Enc(code) | Class::Plain(code) | Class::Lit(Some(code)) => code?,
@@ -191,7 +194,7 @@ fn own_cast(val: &Val) -> Option<String> {
 }
 
 /// A cast to protected text.
-fn text_cast(val: &Val) -> Option<&'static str> {
+pub(super) fn text_cast(val: &Val) -> Option<&'static str> {
     match val.class {
         Class::Plain(_) if val.leaves.is_empty() => Some(")::pg_catalog.text::pg_catalog.enc_text"),
         Class::Plain(_) | Class::Enc(_) | Class::Lit(_) => Some(")::pg_catalog.enc_text"),
@@ -199,7 +202,7 @@ fn text_cast(val: &Val) -> Option<&'static str> {
     }
 }
 
-fn sealed(before: String, value: &'static str, after: &str) -> LeafKind {
+pub(super) fn sealed(before: String, value: &'static str, after: &str) -> LeafKind {
     LeafKind::Written(before, TypeCode::Text, value, after.into())
 }
 
@@ -209,7 +212,11 @@ fn form(name: &str, vals: &[Val]) -> Option<Around> {
     let last = vals.len().checked_sub(1)?;
     let item = "coalesce(pg_catalog.enc_item((";
     match name {
+        name if name.starts_with("json") || name.starts_with("to_json") => {
+            super::json::form(name, vals)
+        }
         "concat" => Some(Around {
+            ret: TypeCode::Text,
             head: format!("({}", shown_head(vals.first()?)),
             behind: (0..=last)
                 .map(|at| {
@@ -238,17 +245,20 @@ fn form(name: &str, vals: &[Val]) -> Option<Around> {
                 });
             }
             Some(Around {
+                ret: TypeCode::Text,
                 head: format!("pg_catalog.enc_{function}(("),
                 behind,
             })
         }
         "quote_nullable" if last == 0 => Some(Around {
+            ret: TypeCode::Text,
             head: "coalesce(pg_catalog.quote_literal((".into(),
             behind: vec![sealed(format!("{}), ", text_cast(&vals[0])?), "NULL", ")")],
         }),
         // For text, the catalog has a function.
         "quote_literal" if last == 0 && own_cast(&vals[0])? != ")::pg_catalog.enc_text" => {
             Some(Around {
+                ret: TypeCode::Text,
                 head: "pg_catalog.quote_literal((".into(),
                 behind: vec![LeafKind::Cast(Some(format!("{})", text_cast(&vals[0])?)))],
             })

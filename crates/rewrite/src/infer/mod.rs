@@ -13,6 +13,7 @@ mod echo;
 mod expr;
 mod from;
 mod func;
+mod json;
 mod literal;
 mod meet;
 mod merge;

@@ -1,6 +1,7 @@
 //! Operators and the grammar's operator-like constructs: `IN`, `BETWEEN`, `LIKE`, `ANY`, `IS
 //! DISTINCT FROM`, `NULLIF`.
 
+use super::json::is_of_json;
 use super::{Infer, Res, names};
 use crate::known::{self, Known};
 use crate::refusal::Refusal;
@@ -77,6 +78,9 @@ impl Infer<'_> {
                 if let Some(val) = self.concat_plain(name, e, &l, &r) {
                     return Ok(val);
                 }
+                if let Some(val) = self.json_operator(name, &l, &r)? {
+                    return Ok(val);
+                }
                 if name == "^" {
                     // Its operands have no casts from plain types.
                     let sides = [&e.lexpr, &e.rexpr].into_iter();
@@ -111,7 +115,11 @@ impl Infer<'_> {
         if shaped(l) || shaped(r) {
             return self.binary_shaped(name, l, r, at);
         }
-        let sigs = Known::get().operator(name, 2);
+        let mut sigs = Known::get().operator(name, 2);
+        if is_of_json(name) && !self.is_json(l) && !self.is_json(r) {
+            // Plain documents are PostgreSQL's.
+            sigs.clear();
+        }
         if sigs.is_empty()
             && !known::is_comparison(name)
             && (self.holds_enc(l) || self.holds_enc(r))
@@ -463,8 +471,9 @@ impl Infer<'_> {
 }
 
 /// The kind of operation that an operator is in terms of grants.
-fn families(name: &str) -> u8 {
+pub(super) fn families(name: &str) -> u8 {
     match name {
+        "@>" | "<@" | "?" | "?|" | "?&" => family::PATTERN,
         "=" | "<>" | "<" | "<=" | ">" | ">=" => family::COMPARE,
         _ if known::is_comparison(name) => family::PATTERN,
         _ => family::COMPUTE,

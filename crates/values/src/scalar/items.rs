@@ -40,7 +40,7 @@ fn sized(s: Vec<u8>) -> Result<Vec<u8>> {
 }
 
 /// The items of a list; `None` is NULL.
-fn items(mut list: &[u8]) -> Result<Vec<Option<&[u8]>>> {
+pub(crate) fn items(mut list: &[u8]) -> Result<Vec<Option<&[u8]>>> {
     let mut found = Vec::new();
     while let Some((first, rest)) = list.split_first() {
         if *first == b'-' {

@@ -11,7 +11,7 @@ mod format_number;
 mod from_format;
 mod from_number;
 mod hash;
-mod items;
+pub(crate) mod items;
 mod keywords;
 mod layout;
 mod math;
@@ -20,7 +20,7 @@ mod strings;
 mod times;
 
 use crate::error::no_such_operation;
-use crate::{Env, Result, Value};
+use crate::{Env, Result, Value, json};
 use contract::{Op, TypeCode};
 
 /// Evaluates an operation that is in the list.
@@ -33,6 +33,8 @@ pub(crate) fn apply(op: Op, ret: TypeCode, args: &[&Value], env: &Env) -> Result
         200..=212 => times::apply(op, ret, args, env),
         213..=216 => formatted(op, args, env),
         220..=223 => items::apply(op, args, env),
+        229..=239 => json::apply(op, args),
+        240..=246 => json::build(op, ret, args, env),
         _ => Err(no_such_operation()),
     }
 }

@@ -305,6 +305,8 @@ pub fn input_function(t: TypeCode) -> &'static str {
         TypeCode::Timestamptz => "timestamptz_in",
         TypeCode::Interval => "interval_in",
         TypeCode::Uuid => "uuid_in",
+        TypeCode::Json => "json_in",
+        TypeCode::Jsonb => "jsonb_in",
     }
 }
 

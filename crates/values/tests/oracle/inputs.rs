@@ -159,6 +159,14 @@ pub fn edges(t: TypeCode) -> &'static [&'static str] {
         TypeCode::Time => TIME_EDGES,
         TypeCode::Timestamp | TypeCode::Timestamptz => TIMESTAMP_EDGES,
         TypeCode::Interval => INTERVAL_EDGES,
+        TypeCode::Json | TypeCode::Jsonb => &[
+            "{\"a\": [1, 2.50]}",
+            "[]",
+            "null",
+            "\"\\u00e9\"",
+            "[1,",
+            "{\"a\":1,\"a\":2}",
+        ],
         TypeCode::Uuid => &[
             "00000000-0000-0000-0000-000000000000",
             "ffffffff-ffff-ffff-ffff-ffffffffffff",
@@ -241,6 +249,9 @@ pub fn random_input(t: TypeCode, r: &mut Rng) -> String {
             format!("{year:04}-{month:02}-{day:02} {}{bc}", random_time(r))
         }
         TypeCode::Interval => random_interval(r),
+        TypeCode::Json | TypeCode::Jsonb => {
+            format!("{{\"a\": {}, \"b\": [{}]}}", r.next() % 100, r.next() % 10)
+        }
         TypeCode::Uuid => format!("{:016x}{:016x}", r.next(), r.next()),
         TypeCode::Bool => r.pick(&["t", "f"]).to_string(),
     }

@@ -205,6 +205,7 @@ fn comparisons() {
         &[Bytea],
         &[Bool],
         &[Uuid],
+        &[Jsonb],
         &[Time],
         &[Interval],
         &[Date, Timestamp, Timestamptz],

@@ -57,6 +57,7 @@ fn texts(t: TypeCode) -> &'static [&'static str] {
         TypeCode::Timestamp => &["infinity", "1999-12-31 23:59:59.999999"],
         TypeCode::Timestamptz => &["-infinity", "2024-02-29 12:00:00+00"],
         TypeCode::Interval => &["-1 mons +2 days", "00:00:00.000001"],
+        TypeCode::Json | TypeCode::Jsonb => &["[]", "{\"a\": 1}"],
         TypeCode::Uuid => &["00000000-0000-0000-0000-000000000000"],
     }
 }

@@ -1,0 +1,134 @@
+//! `json` and `jsonb`: operators whose right side is a key, an index or a path, and functions that make
+//! documents of any number of values.
+//!
+//! Keys are protected as values are: they are sealed as texts.
+
+use super::call::{Around, own_cast, sealed, text_cast};
+use super::oper::families;
+use super::{Infer, Res};
+use crate::refusal::Refusal;
+use crate::value::{Class, LeafKind, Val};
+use contract::TypeCode;
+use grant::family;
+
+/// Operators that are about documents only.
+pub(super) fn is_of_json(name: &str) -> bool {
+    let own = [
+        "->", "->>", "#>", "#>>", "@>", "<@", "?", "?|", "?&", "#-", "@?", "@@",
+    ];
+    own.contains(&name)
+}
+
+impl Infer<'_> {
+    /// Whether it is a protected document.
+    pub fn is_json(&self, val: &Val) -> bool {
+        let code = self.enc_now(val).flatten();
+        matches!(code, Some(TypeCode::Json | TypeCode::Jsonb))
+    }
+
+    /// An operator on a protected document with a key, an index, or an array of keys.
+    pub fn json_operator(&mut self, name: &str, l: &Val, r: &Val) -> Res<Option<Val>> {
+        if !self.is_json(l) {
+            return Ok(None);
+        }
+        let array = matches!(r.class, Class::Array(_));
+        let code = self.enc(l).flatten();
+        match name {
+            "->" | "->>" | "?" | "-" if !array => {
+                self.type_bare(&r.leaves, TypeCode::Text);
+                self.protect(r)?;
+            }
+            "#>" | "#>>" | "?|" | "?&" | "-" => {
+                let keys = self.arrayed(r);
+                let Class::Array(element) = &keys.class else {
+                    return Ok(None);
+                };
+                for u in r.leaves.iter().filter(|_| !array) {
+                    self.leaves.get_mut(u.id).array = Some(Some(TypeCode::Text));
+                }
+                if array {
+                    self.type_bare(&element.all_leaves(), TypeCode::Text);
+                }
+                self.protect(&element.clone())?;
+                self.authority
+                    .does(family::COMPUTE | family::CAST | family::AGGREGATE);
+            }
+            "#-" | "@?" | "@@" => {
+                return Err(Refusal::unsupported(format!(
+                    "\"{name}\" is not available for protected values"
+                ))
+                .hint(
+                    "Take the document apart with ->, ->>, #> and #>>, and use @> for conditions.",
+                ));
+            }
+            _ => return Ok(None),
+        }
+        self.authority.does(families(name));
+        Ok(Some(match (name, code) {
+            ("->>" | "#>>", _) => Val::enc(Some(TypeCode::Text)),
+            ("?" | "?|" | "?&", _) => Val::boolean(),
+            (_, code) => Val::enc(code),
+        }))
+    }
+}
+
+/// How a function of documents is written if one of its arguments is protected.
+pub(super) fn form(name: &str, vals: &[Val]) -> Option<Around> {
+    let last = vals.len().checked_sub(1)?;
+    let ret = match name.contains("jsonb") {
+        true => TypeCode::Jsonb,
+        false => TypeCode::Json,
+    };
+    match name {
+        "to_json" | "to_jsonb" if last == 0 => Some(Around {
+            ret,
+            head: format!(
+                "pg_catalog.enc_{}(pg_catalog.enc_jsonitem((",
+                name.replace('_', "")
+            ),
+            behind: vec![LeafKind::Cast(Some(format!("{}))", own_cast(&vals[0])?)))],
+        }),
+        "json_build_array" | "jsonb_build_array" | "json_build_object" | "jsonb_build_object" => {
+            let item = "coalesce(pg_catalog.enc_jsonitem((";
+            let mut behind = Vec::new();
+            for (at, val) in vals.iter().enumerate() {
+                let next = format!(") || {item}");
+                let after = if at == last { "))" } else { next.as_str() };
+                behind.push(sealed(format!("{}), ", own_cast(val)?), "-", after));
+            }
+            Some(Around {
+                ret,
+                head: format!("pg_catalog.enc_{}({item}", name.replace("_build_", "")),
+                behind,
+            })
+        }
+        "json_extract_path"
+        | "jsonb_extract_path"
+        | "json_extract_path_text"
+        | "jsonb_extract_path_text"
+            if last > 0 =>
+        {
+            let text = name.ends_with("_text");
+            let mut behind = vec![LeafKind::Cast(Some(format!(
+                "{}, pg_catalog.enc_item((",
+                own_cast(&vals[0])?
+            )))];
+            for (at, val) in vals.iter().enumerate().skip(1) {
+                let end = match at == last {
+                    true => "))",
+                    false => ") || pg_catalog.enc_item((",
+                };
+                behind.push(LeafKind::Cast(Some(format!("{}{end}", text_cast(val)?))));
+            }
+            Some(Around {
+                ret: if text { TypeCode::Text } else { ret },
+                head: format!(
+                    "pg_catalog.enc_jsonpath{}((",
+                    if text { "text" } else { "" }
+                ),
+                behind,
+            })
+        }
+        _ => None,
+    }
+}
