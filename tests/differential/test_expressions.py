@@ -204,7 +204,8 @@ def test_composites(known, tables, type_):
     check(Comparison(*tables), composites(type_, known, random.Random(SEED)), 100)
 
 
-@pytest.mark.parametrize("type_", WITH_OPERATORS)
+# Documents in json have no operators that take two of them.
+@pytest.mark.parametrize("type_", [t for t in WITH_OPERATORS if t != "json"])
 def test_mixed(known, tables, type_):
     """A plain column that meets a protected one."""
     cases = [

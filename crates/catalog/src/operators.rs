@@ -123,6 +123,8 @@ const SYMBOLS: &[Symbol] = &[
     test(Op::JsonExists, "?", None, None, MATCHING),
     symbol(Op::JsonGet, "->"),
     symbol(Op::JsonGetText, "->>"),
+    symbol(Op::JsonElement, "->"),
+    symbol(Op::JsonElementText, "->>"),
     symbol(Op::JsonConcat, "||"),
     symbol(Op::JsonDelete, "-"),
     commutative(Op::Add, "+"),

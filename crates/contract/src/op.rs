@@ -486,13 +486,15 @@ ops! {
     Format = 223 => Fid { ["enc_format"; Renamed]: (Text, Text) -> Text };
     /// `->`
     JsonGet = 230 => Fid { ["json_object_field"; Nullable, Renamed]: (Json, Text) -> Json }
-        { ["json_array_element"; Nullable, Renamed]: (Json, Int4) -> Json }
-        { ["jsonb_object_field"; Nullable, Renamed]: (Jsonb, Text) -> Jsonb }
+        { ["jsonb_object_field"; Nullable, Renamed]: (Jsonb, Text) -> Jsonb };
+    /// `->` with an index
+    JsonElement = 227 => Fid { ["json_array_element"; Nullable, Renamed]: (Json, Int4) -> Json }
         { ["jsonb_array_element"; Nullable, Renamed]: (Jsonb, Int4) -> Jsonb };
     /// `->>`
     JsonGetText = 231 => Fid { ["json_object_field_text"; Nullable, Renamed]: (Json, Text) -> Text }
-        { ["json_array_element_text"; Nullable, Renamed]: (Json, Int4) -> Text }
-        { ["jsonb_object_field_text"; Nullable, Renamed]: (Jsonb, Text) -> Text }
+        { ["jsonb_object_field_text"; Nullable, Renamed]: (Jsonb, Text) -> Text };
+    /// `->>` with an index
+    JsonElementText = 228 => Fid { ["json_array_element_text"; Nullable, Renamed]: (Json, Int4) -> Text }
         { ["jsonb_array_element_text"; Nullable, Renamed]: (Jsonb, Int4) -> Text };
     /// `#>`; the second operand is a list of items
     JsonPath = 232 => Fid { ["enc_jsonpath"; Nullable, Renamed]:

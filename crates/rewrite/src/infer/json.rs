@@ -19,6 +19,14 @@ pub(super) fn is_of_json(name: &str) -> bool {
     own.contains(&name)
 }
 
+/// Whether it is a literal with one of the types of documents.
+pub(super) fn is_literal_json(val: &Val) -> bool {
+    matches!(
+        val.class,
+        Class::Lit(Some(Some(TypeCode::Json | TypeCode::Jsonb)))
+    )
+}
+
 impl Infer<'_> {
     /// Whether it is a protected document.
     pub fn is_json(&self, val: &Val) -> bool {

@@ -1,7 +1,7 @@
 //! Operators and the grammar's operator-like constructs: `IN`, `BETWEEN`, `LIKE`, `ANY`, `IS
 //! DISTINCT FROM`, `NULLIF`.
 
-use super::json::is_of_json;
+use super::json::{is_literal_json, is_of_json};
 use super::{Infer, Res, names};
 use crate::known::{self, Known};
 use crate::refusal::Refusal;
@@ -117,8 +117,12 @@ impl Infer<'_> {
         }
         let mut sigs = Known::get().operator(name, 2);
         if is_of_json(name) && !self.is_json(l) && !self.is_json(r) {
-            // Plain documents are PostgreSQL's.
-            sigs.clear();
+            match is_literal_json(l) {
+                true if r.bare() => self.type_bare(&r.leaves, TypeCode::Text),
+                true => {}
+                // Plain documents are PostgreSQL's.
+                false => sigs.clear(),
+            }
         }
         if sigs.is_empty()
             && !known::is_comparison(name)

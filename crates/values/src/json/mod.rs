@@ -26,8 +26,11 @@ pub(crate) enum Node {
     Number(Numeric),
     Bool(bool),
     Array(Vec<Node>),
-    Object(Vec<(Vec<u8>, Node)>),
+    Object(Vec<Pair>),
 }
+
+/// A key and what it stands for.
+type Pair = (Vec<u8>, Node);
 
 /// The text of `jsonb` for a text that its input function takes.
 pub(crate) fn canonical(text: &[u8]) -> Result<Box<[u8]>> {
@@ -166,9 +169,7 @@ impl Node {
                 sizes.then_with(|| first().unwrap_or(Ordering::Equal))
             }
             (Node::Object(a), Node::Object(b)) => {
-                let pair = |((k, v), (l, w)): (&(Vec<u8>, Node), &(Vec<u8>, Node))| {
-                    k.cmp(l).then_with(|| v.order(w))
-                };
+                let pair = |(a, b): (&Pair, &Pair)| a.0.cmp(&b.0).then_with(|| a.1.order(&b.1));
                 let first = || a.iter().zip(b).map(pair).find(|o| o.is_ne());
                 let sizes = a.len().cmp(&b.len());
                 sizes.then_with(|| first().unwrap_or(Ordering::Equal))
@@ -221,7 +222,7 @@ fn key_order(a: &[u8], b: &[u8]) -> Ordering {
 }
 
 /// Puts the pairs in order; of those with one key the last one stays.
-pub(crate) fn object(mut pairs: Vec<(Vec<u8>, Node)>) -> Node {
+pub(crate) fn object(mut pairs: Vec<Pair>) -> Node {
     pairs.reverse();
     pairs.sort_by(|(a, _), (b, _)| key_order(a, b));
     pairs.dedup_by(|later, kept| later.0 == kept.0);

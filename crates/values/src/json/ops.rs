@@ -13,22 +13,20 @@ use contract::{Op, TypeCode};
 
 /// The operations that give a value.
 pub(crate) fn apply(op: Op, args: &[&Value]) -> Result<Value> {
-    let shown = matches!(op, Op::JsonGetText | Op::JsonPathText);
+    let shown = matches!(op, Op::JsonGetText | Op::JsonElementText | Op::JsonPathText);
     match (op, args) {
-        (Op::JsonGet | Op::JsonGetText, [v, key]) => {
-            let step = match key {
-                Value::Text(key) => Step::Key(key),
-                Value::Int4(n) => Step::Index(*n),
-                _ => return Err(no_such_operation()),
-            };
-            walk(v, std::iter::once(Ok(step)), shown)
+        (Op::JsonGet | Op::JsonGetText, [v, Value::Text(key)]) => {
+            walk(v, std::iter::once(Step::Key(key)), shown)
+        }
+        (Op::JsonElement | Op::JsonElementText, [v, Value::Int4(n)]) => {
+            walk(v, std::iter::once(Step::Index(*n)), shown)
         }
         (Op::JsonPath | Op::JsonPathText, [v, Value::Text(list)]) => {
             let keys = items(list)?;
             if keys.iter().any(Option::is_none) {
                 return Err(Error::null());
             }
-            let steps = keys.into_iter().flatten().map(|key| Ok(Step::Any(key)));
+            let steps = keys.into_iter().flatten().map(Step::Any);
             walk(v, steps, shown)
         }
         (Op::JsonConcat, [Value::Jsonb(a), Value::Jsonb(b)]) => jsonb(concat(parse(a)?, parse(b)?)),
@@ -107,16 +105,11 @@ fn place(index: i32, length: usize) -> Option<usize> {
 }
 
 /// What a path leads to; NULL if nothing.
-fn walk<'s>(
-    v: &Value,
-    steps: impl Iterator<Item = Result<Step<'s>>>,
-    shown: bool,
-) -> Result<Value> {
+fn walk<'s>(v: &Value, steps: impl Iterator<Item = Step<'s>>, shown: bool) -> Result<Value> {
     match v {
         Value::Jsonb(document) => {
             let mut node = parse(document)?;
             for (at, step) in steps.enumerate() {
-                let step = step?;
                 // As a document, a scalar is an array of one element to whoever asks for an element.
                 if at == 0 && node.scalar() && matches!(step, Step::Index(_)) {
                     step.place(1).ok_or_else(Error::null)?;
@@ -135,7 +128,7 @@ fn walk<'s>(
             let mut part = raw(document)?;
             let mut whole = true;
             for step in steps {
-                part = raw(raw_child(part.parts, &step?).ok_or_else(Error::null)?)?;
+                part = raw(raw_child(part.parts, &step).ok_or_else(Error::null)?)?;
                 whole = false;
             }
             match (&part.parts, shown) {

@@ -33,7 +33,7 @@ pub(crate) fn apply(op: Op, ret: TypeCode, args: &[&Value], env: &Env) -> Result
         200..=212 => times::apply(op, ret, args, env),
         213..=216 => formatted(op, args, env),
         220..=223 => items::apply(op, args, env),
-        229..=239 => json::apply(op, args),
+        227..=239 => json::apply(op, args),
         240..=246 => json::build(op, ret, args, env),
         _ => Err(no_such_operation()),
     }
