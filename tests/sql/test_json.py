@@ -1,6 +1,6 @@
-"""`enc_json` and `enc_jsonb`: each expression gives what it gives on plain columns, to the last byte.
+"""`enc_json` and `enc_jsonb`: each expression gives what it gives on plain columns.
 
-Mechanism: a table with plain columns and one with protected ones, with documents of every kind; results,
+Mechanism: a table with plain columns and one with protected ones, all kinds of documents; results,
 SQLSTATEs and messages are compared. Bug: a number loses its digits, keys come in another order, a
 NULL is taken for a null, a key goes out in the clear.
 """
