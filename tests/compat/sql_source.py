@@ -63,6 +63,8 @@ COLUMNS: dict[str, tuple[str, list[str | None]]] = {
             None,
         ],
     ),
+    "json": ("js", ['{"a": 1.50, "b": [1]}', "[1, 2]", '{"a": null}', "[]", None]),
+    "jsonb": ("jb", ['{"a": 1.50, "b": [1]}', "[1, 2]", '{"a": null}', "[]", None]),
 }
 # A second column of each type has the values in another order, a third in one more.
 TURNS = {"": 0, "2": 1, "3": 3}

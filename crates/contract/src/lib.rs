@@ -10,6 +10,7 @@
 
 pub mod cell;
 pub mod codec;
+mod coded;
 pub mod describe;
 pub mod envelope;
 pub mod error;
@@ -22,10 +23,11 @@ pub mod ring;
 pub mod soft;
 pub mod types;
 
+pub use coded::{Aggregate, Arguments, Unit};
 pub use error::Code;
 pub use fid::Fid;
 pub use message::{Header, Kind, answer, body};
-pub use op::{Aggregate, Arguments, Flag, Named, Op, Result as OpResult, Unit};
+pub use op::{Flag, Named, Op, Result as OpResult};
 pub use types::TypeCode;
 
 /// Version of the whole contract. Peers with different versions refuse each other in the channel's

@@ -37,7 +37,10 @@ pub(crate) fn cast(v: &Value, ret: TypeCode, env: &Env) -> Result<Value> {
         (Value::Text(s), T::Bpchar) => Ok(Value::Bpchar(s.clone())),
         (Value::Text(s) | Value::Bpchar(s), _) => io::parse_text(ret, -1, s, env),
         (_, T::Text | T::Varchar | T::Bpchar) => string(&io::format_text(v, env), ret),
-        (Value::Json(_) | Value::Jsonb(_), _) => json::cast(v, ret, env),
+        (Value::Json(_) | Value::Jsonb(_), _) => match json::cast(v, ret)? {
+            n @ Value::Numeric(_) => cast(&n, ret, env),
+            other => Ok(other),
+        },
         _ => datetime(v, ret, env),
     }
 }

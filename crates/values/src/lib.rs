@@ -22,6 +22,7 @@ mod integer;
 mod io;
 mod json;
 mod like;
+mod list;
 mod numeric;
 mod pairs;
 mod regex;

@@ -7,12 +7,10 @@
 //! pairs of an object are in `jsonb`'s order (shorter keys first) and have different keys, but in trees
 //! of `json`, whose pairs are as they were written.
 
-mod build;
 mod ops;
 mod parse;
 
-pub(crate) use build::apply as build;
-pub(crate) use ops::{apply, cast, contains, exists};
+pub(crate) use ops::{apply, cast, contains, exists, number};
 pub(crate) use parse::{check, parse};
 
 use crate::{Numeric, Result};

@@ -7,8 +7,8 @@
 use super::parse::{Parts, raw};
 use super::{Node, object, parse, quote};
 use crate::error::no_such_operation;
-use crate::scalar::items::items;
-use crate::{Env, Error, Numeric, Result, Value};
+use crate::list::items;
+use crate::{Error, Numeric, Result, Value};
 use contract::{Op, TypeCode};
 
 /// The operations that give a value.
@@ -324,8 +324,9 @@ pub(crate) fn exists(op: Op, v: &[u8], keys: &[u8]) -> Result<bool> {
     })
 }
 
-/// Casts of `json` and `jsonb` to each other, and of `jsonb` to numbers and `bool`.
-pub(crate) fn cast(v: &Value, ret: TypeCode, env: &Env) -> Result<Value> {
+/// Casts of `json` and `jsonb` to each other, and of `jsonb` to `bool` and numbers: as `numeric`, which
+/// the caller casts on.
+pub(crate) fn cast(v: &Value, ret: TypeCode) -> Result<Value> {
     match (v, ret) {
         (Value::Json(s), TypeCode::Jsonb) => return jsonb(parse(s)?),
         (Value::Jsonb(s), TypeCode::Json) => return Ok(Value::Json(s.clone())),
@@ -337,7 +338,7 @@ pub(crate) fn cast(v: &Value, ret: TypeCode, env: &Env) -> Result<Value> {
     let node = parse(s)?;
     let number = !matches!(ret, TypeCode::Bool);
     match node {
-        Node::Number(n) if number => crate::cast::cast(&Value::Numeric(n), ret, env),
+        Node::Number(n) if number => Ok(Value::Numeric(n)),
         Node::Bool(b) if !number => Ok(Value::Bool(b)),
         other => {
             let from = match other {
@@ -364,7 +365,7 @@ pub(crate) fn cast(v: &Value, ret: TypeCode, env: &Env) -> Result<Value> {
 }
 
 /// A number as JSON writes it: what is none of JSON's is a string.
-pub(super) fn number(text: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn number(text: &[u8], out: &mut Vec<u8>) {
     match Numeric::parse(text, -1) {
         Ok(n) if !n.is_nan() && !n.is_infinite() => out.extend_from_slice(text),
         _ => quote(text, out),

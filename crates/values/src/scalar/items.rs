@@ -8,6 +8,7 @@
 use super::strings::{quote_ident, quote_literal};
 use super::text;
 use crate::error::{no_such_operation, too_large};
+use crate::list::items;
 use crate::text as chars;
 use crate::{Env, Error, Result, Value, format_text};
 use contract::Op;
@@ -37,35 +38,6 @@ fn sized(s: Vec<u8>) -> Result<Vec<u8>> {
         true => Err(too_large()),
         false => Ok(s),
     }
-}
-
-/// The items of a list; `None` is NULL.
-pub(crate) fn items(mut list: &[u8]) -> Result<Vec<Option<&[u8]>>> {
-    let mut found = Vec::new();
-    while let Some((first, rest)) = list.split_first() {
-        if *first == b'-' {
-            found.push(None);
-            list = rest;
-            continue;
-        }
-        let colon = list.iter().position(|b| *b == b':');
-        let (length, rest) = colon
-            .and_then(|at| list.split_at_checked(at))
-            .ok_or_else(no_list)?;
-        let length = std::str::from_utf8(length)
-            .ok()
-            .and_then(|s| s.parse().ok());
-        let (item, rest) = length
-            .and_then(|n| rest.get(1..)?.split_at_checked(n))
-            .ok_or_else(no_list)?;
-        found.push(Some(item));
-        list = rest;
-    }
-    Ok(found)
-}
-
-fn no_list() -> Error {
-    wrong("this is no list of items")
 }
 
 fn wrong(message: &'static str) -> Error {

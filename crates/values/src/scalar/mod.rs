@@ -5,13 +5,14 @@
 //! Invariant: results, and the SQLSTATE of errors, are the same as PostgreSQL's on plain values.
 
 mod bytes;
+mod documents;
 mod fields;
 mod format;
 mod format_number;
 mod from_format;
 mod from_number;
 mod hash;
-pub(crate) mod items;
+mod items;
 mod keywords;
 mod layout;
 mod math;
@@ -34,7 +35,7 @@ pub(crate) fn apply(op: Op, ret: TypeCode, args: &[&Value], env: &Env) -> Result
         213..=216 => formatted(op, args, env),
         220..=223 => items::apply(op, args, env),
         227..=239 => json::apply(op, args),
-        240..=246 => json::build(op, ret, args, env),
+        240..=246 => documents::apply(op, ret, args, env),
         _ => Err(no_such_operation()),
     }
 }

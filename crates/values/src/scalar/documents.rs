@@ -1,12 +1,11 @@
 //! Makes documents of values: `to_json`, `json_build_array`, `json_build_object`, `json_agg` and theirs
 //! of `jsonb`.
 //!
-//! Values come as a list of items (`scalar::items`) that have their JSON in them.
+//! Values come as a list of items (`super::items`) that have their JSON in them.
 
-use super::ops::number;
-use super::{canonical, quote};
 use crate::error::{no_such_operation, too_large};
-use crate::scalar::items::items;
+use crate::json::{canonical, number, quote};
+use crate::list::items;
 use crate::{Env, Error, Result, Value, format_text};
 use contract::{Op, TypeCode};
 
