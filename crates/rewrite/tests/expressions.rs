@@ -269,7 +269,7 @@ fn functions() {
             "SELECT lag(name, salary) OVER () FROM emp",
             "SELECT make_interval(secs => 1.5, days => salary) FROM emp",
             "SELECT row_to_json(emp) FROM emp",
-            "SELECT json_build_object('a', name) FROM emp",
+            "SELECT json_object_agg('a', name) FROM emp",
             "SELECT generate_series(1, salary) FROM emp",
             "SELECT sum(salary) OVER (ORDER BY salary RANGE BETWEEN 5 PRECEDING AND CURRENT ROW) FROM emp",
         ],

@@ -204,9 +204,9 @@ fn typed_literals() {
     refused(
         &schema(),
         &[
-            "SELECT name::json FROM emp",
+            "SELECT name::xml FROM emp",
             "SELECT salary::money FROM emp",
-            "SELECT * FROM emp WHERE name = 's3cret'::json",
+            "SELECT * FROM emp WHERE name = 's3cret'::xml",
             "SELECT * FROM comp WHERE addr = '(1,s3cret)'::address",
             "SELECT '(1,s3cret)'::address",
         ],

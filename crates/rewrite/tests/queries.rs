@@ -252,7 +252,7 @@ fn late_meetings() {
     refused(
         &schema(),
         &[
-            "WITH c AS (SELECT 's3cret' AS v) SELECT v::json FROM c, emp WHERE v = name",
+            "WITH c AS (SELECT 's3cret' AS v) SELECT v::xml FROM c, emp WHERE v = name",
             "SELECT raise_pay(1, 2, 73313)",
             "INSERT INTO upd VALUES (1, 'x', 2, 's3cret')",
         ],

@@ -2,5 +2,4 @@
 INSERT INTO p (id, name) SELECT * FROM json_to_recordset(%s::json) AS x(a int, b text)
 INSERT INTO p (id, name) SELECT * FROM jsonb_to_recordset(%s) AS x(a int, b enc_text)
 INSERT INTO p (name) SELECT e ->> 'b' FROM jsonb_array_elements(%s) AS e
-INSERT INTO p (name) VALUES (%s::json -> 0 ->> 'b')
 INSERT INTO p SELECT * FROM json_populate_recordset(NULL::p, %s)

@@ -11,3 +11,5 @@ WITH w AS (SELECT {v}::text AS a, {n}::int8 AS b) SELECT p.id FROM p, w WHERE p.
 SELECT same({v}), either({v}, 'b'), enc_int8({n}::text)
 SELECT id FROM p WHERE note = 'z' AND name = {v} AND n = {n} ORDER BY n - {n} LIMIT 5
 CALL add({v}, {n})
+INSERT INTO doc VALUES (2, to_json({v}::text), jsonb_build_object('k', {v}::text, 'n', {n}::int8))
+SELECT b ->> {v}::text, j -> {v}::text, b ? {v} FROM doc WHERE b ->> 'a' <> {v}

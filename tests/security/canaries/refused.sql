@@ -16,5 +16,6 @@ SELECT query_to_xml('SELECT id FROM p WHERE name = ''%(v)s''', true, false, '')
 SELECT query_to_xml(format('SELECT id FROM p WHERE name = %%L', '%(v)s'), true, false, '')
 INSERT INTO p (id, name) SELECT * FROM json_to_recordset('[{"a": 1, "b": "%(v)s"}]') AS x(a int, b text)
 INSERT INTO p SELECT * FROM json_populate_record(NULL::p, '{"id": 2, "name": "%(v)s", "n": %(n)s}')
-INSERT INTO p (name) VALUES ('{"b": "%(v)s"}'::json ->> 'b')
+SELECT id FROM doc WHERE b @? '$.%(v)s' OR jsonb_path_exists(b, '$.%(v)s') OR b #- '{%(v)s}' = b
+SELECT j ->> 'a' FROM doc WHERE jsonb_set(b, '{a}', '"%(v)s"') = b
 CREATE TABLE t (name enc_text) PARTITION BY LIST (name); CREATE TABLE u PARTITION OF t FOR VALUES IN ('%(v)s')

@@ -11,5 +11,7 @@ CREATE FUNCTION complain() RETURNS trigger LANGUAGE plpgsql AS
     $$ BEGIN RAISE EXCEPTION 'not %', NEW.id; END $$;
 CREATE TABLE bad (id int, name enc_text);
 CREATE TRIGGER complain BEFORE INSERT ON bad FOR EACH ROW EXECUTE FUNCTION complain();
+CREATE TABLE doc (id int, j enc_json, b enc_jsonb);
+INSERT INTO doc VALUES (1, '{"a": [1]}', '{"a": [1]}');
 INSERT INTO p VALUES (1, 'Ann', 7, '2000-01-01', 'x', 'z');
 INSERT INTO q VALUES (1, 'Ann', 7);

@@ -77,3 +77,9 @@ CREATE TRIGGER o BEFORE UPDATE ON p FOR EACH ROW WHEN (NEW.name = '%(v)s') EXECU
 CREATE FUNCTION f(a enc_text DEFAULT '%(v)s') RETURNS bool LANGUAGE sql RETURN a = '%(v)s'
 CREATE FUNCTION f() RETURNS void LANGUAGE sql BEGIN ATOMIC INSERT INTO q VALUES (4, '%(v)s', %(n)s); END; SELECT f()
 SAVEPOINT s; INSERT INTO q VALUES (2, '%(v)s', %(n)s); ROLLBACK TO s; LOCK p; SELECT id FROM p WHERE name = '%(v)s' FOR UPDATE
+INSERT INTO p (id, name) VALUES (2, '{"b": "%(v)s"}'::json ->> 'b')
+INSERT INTO doc VALUES (2, '{"%(v)s": %(n)s}', '["%(v)s"]'), (3, to_json('%(v)s'::text), to_jsonb(%(n)s))
+SELECT j -> '%(v)s', b ->> '%(v)s', b #> '{%(v)s,0}', b #>> ARRAY['%(v)s', '1'] FROM doc
+SELECT id FROM doc WHERE b @> '{"a": "%(v)s"}' OR b ? '%(v)s' OR b ?| '{%(v)s}' OR b ?& ARRAY['%(v)s', 'b'] OR b = '[%(n)s]'
+SELECT b || '{"%(v)s": %(n)s}', b - '%(v)s', b - ARRAY['%(v)s'], jsonb_extract_path_text(b, '%(v)s') FROM doc
+SELECT jsonb_build_object('%(v)s', name, 'n', n + %(n)s), json_build_array(name, '%(v)s', %(n)s), to_jsonb(name || '%(v)s') FROM p
