@@ -55,7 +55,10 @@ pub(crate) fn compare_same(a: &Value, b: &Value) -> Option<Ordering> {
         (Value::Interval(x), Value::Interval(y)) => x.linear().cmp(&y.linear()),
         (Value::Uuid(x), Value::Uuid(y)) => x.cmp(y),
         // What is stored has been parsed before.
-        (Value::Jsonb(x), Value::Jsonb(y)) => json::parse(x).ok()?.compare(&json::parse(y).ok()?),
+        (Value::Jsonb(x), Value::Jsonb(y)) => match (json::parse(x), json::parse(y)) {
+            (Ok(x), Ok(y)) => x.compare(&y),
+            _ => x.cmp(y),
+        },
         _ => return None,
     })
 }

@@ -280,7 +280,9 @@ proptest! {
             (Err(_), Err(_)) => {}
             _ => prop_assert!(false, "one order only"),
         }
-        prop_assert!(compare(&a, &a, &env).unwrap().is_eq());
+        // Only json has no order.
+        let same = compare(&a, &a, &env);
+        prop_assert!(same.is_ok_and(|o| o.is_eq()) || matches!(a, Value::Json(_)));
     }
 
     #[test]
