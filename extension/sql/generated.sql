@@ -1234,7 +1234,7 @@ CREATE OPERATOR pg_catalog.!~* (FUNCTION = pg_catalog.enc_notregexfold, LEFTARG 
 CREATE OPERATOR pg_catalog.^@ (FUNCTION = pg_catalog.enc_startswith, LEFTARG = enc_text, RIGHTARG = enc_text, RESTRICT = matchingsel, JOIN = matchingjoinsel);
 CREATE OPERATOR pg_catalog.@> (FUNCTION = pg_catalog.enc_jsoncontains, LEFTARG = enc_jsonb, RIGHTARG = enc_jsonb, COMMUTATOR = OPERATOR(pg_catalog.<@), RESTRICT = matchingsel, JOIN = matchingjoinsel);
 CREATE OPERATOR pg_catalog.<@ (FUNCTION = pg_catalog.enc_jsoncontained, LEFTARG = enc_jsonb, RIGHTARG = enc_jsonb, COMMUTATOR = OPERATOR(pg_catalog.@>), RESTRICT = matchingsel, JOIN = matchingjoinsel);
-CREATE OPERATOR pg_catalog.? (FUNCTION = pg_catalog.enc_jsonexists, LEFTARG = enc_jsonb, RIGHTARG = enc_text, RESTRICT = matchingsel, JOIN = matchingjoinsel);
+CREATE OPERATOR pg_catalog.?? (FUNCTION = pg_catalog.enc_jsonexists, LEFTARG = enc_jsonb, RIGHTARG = enc_text, RESTRICT = matchingsel, JOIN = matchingjoinsel);
 CREATE OPERATOR pg_catalog.% (FUNCTION = pg_catalog.enc_mod, LEFTARG = enc_int2, RIGHTARG = enc_int2);
 CREATE OPERATOR pg_catalog.% (FUNCTION = pg_catalog.enc_mod, LEFTARG = enc_int4, RIGHTARG = enc_int4);
 CREATE OPERATOR pg_catalog.% (FUNCTION = pg_catalog.enc_mod, LEFTARG = enc_int8, RIGHTARG = enc_int8);
@@ -2334,7 +2334,7 @@ CREATE OPERATOR pg_catalog.#>> (FUNCTION = pg_catalog.enc_jsonpathtext, LEFTARG 
 CREATE FUNCTION pg_catalog.enc_jsonexistsany(enc_jsonb, enc_text[]) RETURNS bool LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 128 AS 'SELECT pg_catalog.enc_jsonexistsany($1, coalesce(pg_catalog.string_agg(pg_catalog.enc_item(x), NULL::pg_catalog.enc_text ORDER BY n), pg_catalog.btrim($1::pg_catalog.enc_text, $1::pg_catalog.enc_text))) FROM pg_catalog.unnest($2) WITH ORDINALITY AS u(x, n)';
 CREATE OPERATOR pg_catalog.?| (FUNCTION = pg_catalog.enc_jsonexistsany, LEFTARG = enc_jsonb, RIGHTARG = enc_text[]);
 CREATE FUNCTION pg_catalog.enc_jsonexistsall(enc_jsonb, enc_text[]) RETURNS bool LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 128 AS 'SELECT pg_catalog.enc_jsonexistsall($1, coalesce(pg_catalog.string_agg(pg_catalog.enc_item(x), NULL::pg_catalog.enc_text ORDER BY n), pg_catalog.btrim($1::pg_catalog.enc_text, $1::pg_catalog.enc_text))) FROM pg_catalog.unnest($2) WITH ORDINALITY AS u(x, n)';
-CREATE OPERATOR pg_catalog.?& (FUNCTION = pg_catalog.enc_jsonexistsall, LEFTARG = enc_jsonb, RIGHTARG = enc_text[]);
+CREATE OPERATOR pg_catalog.?&& (FUNCTION = pg_catalog.enc_jsonexistsall, LEFTARG = enc_jsonb, RIGHTARG = enc_text[]);
 CREATE FUNCTION pg_catalog.enc_jsondeletekeys(enc_jsonb, enc_text[]) RETURNS enc_jsonb LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 128 AS 'SELECT pg_catalog.enc_jsondeletekeys($1, coalesce(pg_catalog.string_agg(pg_catalog.enc_item(x), NULL::pg_catalog.enc_text ORDER BY n), pg_catalog.btrim($1::pg_catalog.enc_text, $1::pg_catalog.enc_text))) FROM pg_catalog.unnest($2) WITH ORDINALITY AS u(x, n)';
 CREATE OPERATOR pg_catalog.- (FUNCTION = pg_catalog.enc_jsondeletekeys, LEFTARG = enc_jsonb, RIGHTARG = enc_text[]);
 

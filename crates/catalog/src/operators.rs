@@ -120,7 +120,9 @@ const SYMBOLS: &[Symbol] = &[
     test(Op::NotRegexFold, "!~*", None, Some("~*"), MATCHING),
     test(Op::JsonContains, "@>", Some("<@"), None, MATCHING),
     test(Op::JsonContained, "<@", Some("@>"), None, MATCHING),
-    test(Op::JsonExists, "?", None, None, MATCHING),
+    // Of the name `?` PostgreSQL has one operator only, which it would not find for untyped operands
+    // any more; the proxy writes this name.
+    test(Op::JsonExists, "??", None, None, MATCHING),
     symbol(Op::JsonGet, "->"),
     symbol(Op::JsonGetText, "->>"),
     symbol(Op::JsonElement, "->"),

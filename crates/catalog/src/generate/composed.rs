@@ -62,7 +62,8 @@ fn documents(out: &mut String) {
         ("#>", "jsonpath", both, None),
         ("#>>", "jsonpathtext", both, Some("enc_text")),
         ("?|", "jsonexistsany", &[Jsonb], Some("bool")),
-        ("?&", "jsonexistsall", &[Jsonb], Some("bool")),
+        // Not ?&: see `?` in crate::operators.
+        ("?&&", "jsonexistsall", &[Jsonb], Some("bool")),
         ("-", "jsondeletekeys", &[Jsonb], None),
     ] {
         for t in types {

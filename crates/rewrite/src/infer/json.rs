@@ -10,6 +10,7 @@ use crate::refusal::Refusal;
 use crate::value::{Class, LeafKind, Val};
 use contract::TypeCode;
 use grant::family;
+use pg_query::protobuf::Token;
 
 /// Operators that are about documents only.
 pub(super) fn is_of_json(name: &str) -> bool {
@@ -32,6 +33,26 @@ impl Infer<'_> {
     pub fn is_json(&self, val: &Val) -> bool {
         let code = self.enc_now(val).flatten();
         matches!(code, Some(TypeCode::Json | TypeCode::Jsonb))
+    }
+
+    /// The extension has some operators by other names, which are written instead.
+    pub fn name_json_operator(&mut self, name: &str, at: i32) {
+        let other = match name {
+            "?" => "??",
+            "?&" => "?&&",
+            _ => return,
+        };
+        let token = usize::try_from(at).ok().and_then(|at| self.tokens.at(at));
+        if let Some(token) = token {
+            let mut range = self.tokens.range(token);
+            // OPERATOR(pg_catalog.?) ends with its parenthesis.
+            if let Some(close) = self.tokens.closing(token + 1)
+                && self.tokens.kind(token) == Token::Operator
+            {
+                range.end = self.tokens.range(close).end;
+            }
+            self.replace(range, &format!("OPERATOR(pg_catalog.{other})"));
+        }
     }
 
     /// An operator on a protected document with a key, an index, or an array of keys.

@@ -79,6 +79,7 @@ impl Infer<'_> {
                     return Ok(val);
                 }
                 if let Some(val) = self.json_operator(name, &l, &r)? {
+                    self.name_json_operator(name, e.location);
                     return Ok(val);
                 }
                 if name == "^" {
