@@ -37,6 +37,9 @@ REFUSED = [
     "SELECT a.id FROM emp a JOIN emp b ON a.pay = b.pay",
     "INSERT INTO copied SELECT pay FROM emp",
     "UPDATE emp SET pay = pay + 1",
+    # The proxy would read masks, and store them.
+    "ALTER TABLE emp ALTER pay TYPE int4",
+    "ALTER TABLE emp ALTER pay TYPE soft_int4",
 ]
 
 

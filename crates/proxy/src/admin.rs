@@ -174,7 +174,7 @@ fn reload(shared: &Shared, out: &mut BytesMut) {
         Ok(waiting) => {
             for name in waiting {
                 let text = format!("setting \"{name}\" cannot be changed without a restart");
-                backend::notice(out, "55P02", &text);
+                backend::notice(out, "WARNING", "55P02", &text);
             }
             backend::complete(out, "RELOAD");
         }

@@ -47,6 +47,7 @@ pub(crate) fn bare(range: Range<usize>, traits: Traits) -> Analysis {
         apart: false,
         grant: None,
         copy: None,
+        recoding: None,
         prepare: None,
     };
     Analysis {

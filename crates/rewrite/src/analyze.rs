@@ -395,6 +395,7 @@ fn understood(
         apart: false,
         grant,
         copy: extra.copy,
+        recoding: extra.recoding,
         prepare,
     };
     Analysis {

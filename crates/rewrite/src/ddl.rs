@@ -337,6 +337,7 @@ impl Infer<'_> {
             Err(_) if !a.cmds.iter().any(has_expression) => return self.without_values(),
             Err(refusal) => return Err(refusal),
         };
+        let recoding = self.recoding(a, &relation)?;
         for node in &a.cmds {
             if let Some(NodeEnum::AlterTableCmd(cmd)) = &node.node {
                 self.alter(cmd, &mut relation)?;
@@ -345,6 +346,7 @@ impl Infer<'_> {
         self.touches_protected |= relation.protected();
         Ok(Extra {
             effects: vec![crate::effect::Effect::Relation(relation)],
+            recoding,
             ..Extra::default()
         })
     }
@@ -417,6 +419,7 @@ impl Infer<'_> {
         let target = self.value_of(&ty);
         let now = relation.clone();
         if let Some(using) = def.raw_default.as_deref() {
+            self.recoded(using)?;
             self.with_table(&now, |infer| {
                 let val = infer.expr(using)?;
                 infer.assign(&target, &val, def.location)

@@ -22,4 +22,5 @@ pub(crate) struct Extra {
     pub copy: Option<CopyPlan>,
     pub effects: Vec<Effect>,
     pub changes_schema: bool,
+    pub recoding: Option<crate::statement::Recoding>,
 }

@@ -49,6 +49,7 @@ mod others;
 mod past;
 mod pin;
 mod reach;
+mod recode;
 mod refusal;
 mod relation;
 pub mod report;
@@ -81,5 +82,7 @@ pub use pin::{Pin, Pins};
 pub use refusal::Refusal;
 pub use relation::{Column, ColumnType, Relation};
 pub use schema::{RoutineBody, Row, Schema, UserFunction};
-pub use statement::{ParamUse, Prepared, PreparedInfo, Statement, StatementKind, Transaction};
+pub use statement::{
+    ParamUse, Prepared, PreparedInfo, RECODING, Recoding, Statement, StatementKind, Transaction,
+};
 pub use twins::show_plain;

@@ -41,6 +41,8 @@ pub struct Statement {
     pub apart: bool,
     /// For `COPY`.
     pub copy: Option<CopyPlan>,
+    /// For `ALTER TABLE`: a column's new type to which the values must pass the client.
+    pub recoding: Option<Recoding>,
     /// What it may do with protected values (an encoded [`grant::Grant`]); `None` if it touches
     /// nothing protected.
     pub grant: Option<Arc<[u8]>>,
@@ -62,6 +64,30 @@ impl Statement {
             }
         }
     }
+}
+
+/// Name of the temporary table with the new values, of the function that gives them, and of the
+/// cursor that reads the old ones.
+pub const RECODING: &str = "confide_recoding";
+
+/// A change of the type of one column.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Recoding {
+    /// Schema of the table.
+    pub schema: String,
+    /// Its name.
+    pub table: String,
+    /// The column.
+    pub column: String,
+    /// The new type, as it is written in the statement.
+    pub target: String,
+    /// Whether the new type is one whose values the keeper has or opens.
+    pub to_keeper: bool,
+    /// Whether the old one is.
+    pub from_keeper: bool,
+    /// Whether both types have the same plain type; otherwise values would be converted otherwise than
+    /// by PostgreSQL.
+    pub alike: bool,
 }
 
 /// Kinds of statements, as far as the caller must distinguish them.

@@ -73,39 +73,6 @@ defined_column(const AlterTableCmd *command, int32 *modifier)
 	return named_code(column->typeName, modifier) != 0 ? column : NULL;
 }
 
-/*
- * Refuses to change the type of a column of the family to a type outside it:
- * the values would leave as text, or be lost.
- */
-static void
-refuse_left(const AlterTableStmt *alter, Oid relation)
-{
-	ListCell   *cell;
-
-	foreach(cell, alter->cmds)
-	{
-		AlterTableCmd *command = lfirst_node(AlterTableCmd, cell);
-		AttrNumber	number;
-		int32		modifier;
-		Oid			type;
-		Oid			target;
-
-		if (command->subtype != AT_AlterColumnType)
-			continue;
-		number = get_attnum(relation, command->name);
-		if (number == InvalidAttrNumber || cfd_cell_code(get_atttype(relation, number)) == 0)
-			continue;
-		typenameTypeIdAndMod(NULL, ((ColumnDef *) command->def)->typeName, &type, &modifier);
-		target = getBaseType(type);
-		if (cfd_cell_code(target) == 0 && cfd_type_code(target) == 0)
-			ereport(ERROR,
-					(errcode(ERRCODE_CANNOT_COERCE),
-					 errmsg("protected column \"%s\" cannot become plain", command->name),
-					 errdetail("There is no cast from a protected type to a plain one."),
-					 errhint("Read the values through Confide's proxy and write them into a plain column.")));
-	}
-}
-
 static PlannedStmt *
 number_altered(PlannedStmt *statement)
 {
@@ -117,7 +84,6 @@ number_altered(PlannedStmt *statement)
 
 	if (!OidIsValid(relation) || alter->objtype == OBJECT_TYPE)
 		return statement;
-	refuse_left(alter, relation);
 	foreach(cell, alter->cmds)
 		concerned = concerned || defined_column(lfirst_node(AlterTableCmd, cell), &modifier) != NULL;
 	if (!concerned)

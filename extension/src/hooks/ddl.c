@@ -5,8 +5,8 @@
  * A new table with protected columns gets the access method "confide" by
  * default; a plain table that gets such a column is moved to it first;
  * constants in the definition of a materialized view become permanent. Refuses
- * only certain uses of ALTER COLUMN ... TYPE; hooks/refusals.c refuses
- * everything else.
+ * only ALTER COLUMN ... TYPE with computed values; hooks/family.c refuses types
+ * that values cannot be changed to, hooks/refusals.c everything else.
  *
  * Invariant: the original statement is not modified; a changed statement is a
  * copy.
@@ -253,43 +253,6 @@ adapt(Node *statement)
 }
 
 /*
- * Refuses ALTER COLUMN ... TYPE from a protected type to a plain one.
- * PostgreSQL can convert anything to text by itself, so the column would
- * contain envelopes that nobody opens again.
- */
-static void
-refuse_made_plain(const AlterTableStmt *alter)
-{
-	ListCell   *cell;
-
-	foreach(cell, alter->cmds)
-	{
-		const AlterTableCmd *command = lfirst_node(AlterTableCmd, cell);
-		Oid			relation;
-		AttrNumber	number;
-
-		if (command->subtype != AT_AlterColumnType)
-			continue;
-		relation = RangeVarGetRelid(alter->relation, AccessShareLock, true);
-		number = OidIsValid(relation) ? get_attnum(relation, command->name) : InvalidAttrNumber;
-		if (number == InvalidAttrNumber || cfd_type_code(get_atttype(relation, number)) == 0 ||
-			names_protected_type(castNode(ColumnDef, command->def)->typeName))
-			continue;
-		/*
-		 * Cells are protected, too. The cast to them seals the values for the
-		 * new column.
-		 */
-		if (cfd_cell_code(named_type(castNode(ColumnDef, command->def)->typeName)) != 0)
-			continue;
-		ereport(ERROR,
-				(errcode(ERRCODE_CANNOT_COERCE),
-				 errmsg("protected column \"%s\" cannot become plain", command->name),
-				 errdetail("There is no cast from a protected type to a plain one."),
-				 errhint("Read the values through Confide's proxy and write them into a plain column.")));
-	}
-}
-
-/*
  * Whether a column's new values come from an expression other than the column
  * itself.
  */
@@ -394,7 +357,7 @@ move_to_method(const AlterTableStmt *alter)
 static void
 prepare_alter(const AlterTableStmt *alter)
 {
-	refuse_made_plain(alter);
+	cfd_family_check(alter);
 	refuse_computed(alter);
 	if (alter->objtype == OBJECT_TABLE && OidIsValid(cfd_access_method()) &&
 		gets_protected(alter) && is_plain_table(alter->relation))

@@ -22,6 +22,8 @@ extern void cfd_note_dropped(Oid relation);
 extern void cfd_flush_dropped(void);
 /* ddl.c: access method of new tables, constants of materialized views */
 extern PlannedStmt *cfd_adapt_ddl(PlannedStmt *statement);
+/* family.c: changes of a column's family that the server cannot make */
+extern void cfd_family_check(const AlterTableStmt *alter);
 /* cells.c: numbers of columns of the family rnd_ */
 extern PlannedStmt *cfd_cells_adapt(PlannedStmt *statement);
 extern void cfd_cells_after(const Node *statement);

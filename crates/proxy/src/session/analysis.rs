@@ -19,6 +19,8 @@ pub(super) enum Outcome {
     Refuse(Failure),
     /// Send this.
     Send(Box<Text>),
+    /// Change the family of a column.
+    Recode(Box<rewrite::Recoding>),
 }
 
 /// A text that may be sent.
@@ -127,6 +129,12 @@ impl Core {
         });
         match checked {
             Ok(mut statements) => {
+                if let Some(recoding) = statements.iter().find_map(|s| s.recoding.as_ref()) {
+                    return Ok(match statements.len() == 1 && !handle {
+                        true => Outcome::Recode(Box::new(recoding.clone())),
+                        false => Outcome::Refuse(super::recode::alone()),
+                    });
+                }
                 if self.plain_catalogs && self.enabled {
                     rewrite::show_plain(sql, &mut statements);
                 }

@@ -61,6 +61,7 @@ impl Core {
         let text = match self.analyse(sql, true)? {
             Outcome::Wait => return Ok(Flow::Wait),
             Outcome::Refuse(failure) => return Ok(self.refuse_extended(failure)),
+            Outcome::Recode(_) => return Ok(self.refuse_extended(super::recode::alone())),
             Outcome::Send(text) => text,
         };
         let statement = Statement {

@@ -194,6 +194,7 @@ impl Core {
         if task.purpose == Purpose::Startup {
             backend::notice(
                 &mut self.to_client,
+                "WARNING",
                 "01000",
                 "confide: no session with the keeper yet; protected columns are not available",
             );

@@ -14,6 +14,7 @@ mod lease;
 mod nearest;
 mod policy;
 mod queue;
+mod recode;
 mod refuse;
 mod restore;
 mod server;
@@ -133,6 +134,8 @@ pub struct Core {
     registry: rewrite::Prepared,
     memo: rewrite::Memo,
     task: Option<internal::Task>,
+    /// The proxy acts as the client.
+    script: Option<Box<recode::Script>>,
     /// What has already been tried for the current frame.
     tried: Tried,
 
@@ -191,6 +194,7 @@ impl Core {
             registry: rewrite::Prepared::default(),
             memo: rewrite::Memo::default(),
             task: None,
+            script: None,
             tried: Tried::default(),
             known_types: HashMap::new(),
             statements: HashMap::new(),
@@ -222,6 +226,13 @@ impl Core {
     /// Processes complete frames received from the client, as long as the connection can proceed
     /// without the server.
     pub fn client_input(&mut self, input: &mut BytesMut) -> Step {
+        self.listen();
+        let step = self.next_frames(input);
+        self.hear()?;
+        step
+    }
+
+    fn next_frames(&mut self, input: &mut BytesMut) -> Step {
         loop {
             let early = self.phase == Phase::Startup && self.authenticated;
             if early || self.phase == Phase::Preparing || !self.may_retry() {
@@ -229,6 +240,13 @@ impl Core {
             }
             let next = match self.held.take() {
                 Some(frame) => frame,
+                None if self.script.is_some() => match self.fed() {
+                    None => return Ok(()),
+                    Some(frame) => {
+                        self.tried = Tried::default();
+                        frame
+                    }
+                },
                 None => {
                     let max = self.shared.config.max_message_bytes;
                     match frame::first(input, max)? {
@@ -250,16 +268,17 @@ impl Core {
 
     /// Processes complete frames received from the server.
     pub fn server_input(&mut self, input: &mut BytesMut) -> Step {
+        self.listen();
         while let Some(length) = frame::first(input, self.shared.config.max_message_bytes)? {
             let mut next = input.split_to(length);
             self.on_server(&mut next)?;
         }
-        Ok(())
+        self.hear()
     }
 
     /// Whether a client's frame is held back, so that reading more is pointless.
     pub fn blocked(&self) -> bool {
-        self.held.is_some() || self.phase == Phase::Preparing
+        self.held.is_some() || self.phase == Phase::Preparing || self.script.is_some()
     }
 
     /// Whether nothing is in progress.
@@ -269,6 +288,7 @@ impl Core {
             && self.status == b'I'
             && !self.pipeline
             && self.held.is_none()
+            && self.script.is_none()
     }
 
     fn may_retry(&self) -> bool {

@@ -38,6 +38,7 @@ impl Core {
         let mut text = match self.analyse(sql, false)? {
             Outcome::Wait => return Ok(Flow::Wait),
             Outcome::Refuse(failure) => return Ok(self.refuse_query(failure)),
+            Outcome::Recode(recoding) => return Ok(self.recode(*recoding)),
             Outcome::Send(text) => text,
         };
         Stats::add(&self.shared.stats.statements, 1);

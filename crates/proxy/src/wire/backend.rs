@@ -57,11 +57,11 @@ pub fn error_in(out: &mut BytesMut, severity: &str, failure: &Failure, context: 
 }
 
 /// Appends NoticeResponse.
-pub fn notice(out: &mut BytesMut, sqlstate: &str, message: &str) {
+pub fn notice(out: &mut BytesMut, severity: &str, sqlstate: &str, message: &str) {
     write(out, b'N', |b| {
         for (tag, text) in [
-            (b'S', "WARNING"),
-            (b'V', "WARNING"),
+            (b'S', severity),
+            (b'V', severity),
             (b'C', sqlstate),
             (b'M', message),
         ] {
