@@ -217,7 +217,7 @@ impl Infer<'_> {
     }
 
     /// Runs a function with the table's columns in scope.
-    fn with_table<T>(
+    pub fn with_table<T>(
         &mut self,
         relation: &Relation,
         inner: impl FnOnce(&mut Self) -> Res<T>,
@@ -403,40 +403,6 @@ impl Infer<'_> {
                 Ok(())
             }
         }
-    }
-
-    fn alter_type(
-        &mut self,
-        cmd: &AlterTableCmd,
-        def: &ColumnDef,
-        relation: &mut Relation,
-    ) -> Res<()> {
-        let Some(name) = &def.type_name else {
-            return Ok(());
-        };
-        let ty = self.column_type(name)?;
-        self.touches_protected |= ty.protected();
-        let target = self.value_of(&ty);
-        let now = relation.clone();
-        if let Some(using) = def.raw_default.as_deref() {
-            self.recoded(using)?;
-            self.with_table(&now, |infer| {
-                let val = infer.expr(using)?;
-                infer.assign(&target, &val, def.location)
-            })?;
-        }
-        for column in relation
-            .columns
-            .iter_mut()
-            .flatten()
-            .filter(|c| c.name == cmd.name)
-        {
-            if ty.protected() && !column.ty.protected() {
-                self.authority.takes_plain();
-            }
-            column.ty = ty.clone();
-        }
-        Ok(())
     }
 
     fn index(&mut self, i: &IndexStmt) -> Res<Extra> {

@@ -1,7 +1,8 @@
-//! Changes of a column's family that values must pass the client for (docs/families.md, "Changing
-//! the family"): the server has no key, and the keeper none of the family `soft_`.
+//! `ALTER COLUMN … TYPE`, and the changes of a column's family for which values must pass the client
+//! (docs/families.md, "Changing the family"): the server has no key, and the keeper has none of the
+//! family `soft_`.
 //!
-//! Only recognises them. Who carries them out reads the values and writes them anew.
+//! Not here: carrying such a change out. The caller reads the values and writes them again.
 //!
 //! Invariant: a change that the server can make by itself is not among them.
 
@@ -9,7 +10,7 @@ use crate::infer::{Infer, Res, names};
 use crate::relation::{Column, ColumnType, Relation};
 use crate::statement::{RECODING, Recoding};
 use contract::TypeCode;
-use pg_query::protobuf::{AlterTableStmt, AlterTableType, RangeVar};
+use pg_query::protobuf::{AlterTableCmd, AlterTableStmt, AlterTableType, ColumnDef, RangeVar};
 use pg_query::{Node, NodeEnum};
 
 /// The plain type of a column's values, and whether the keeper deals with them (`Some(true)`), the
@@ -85,6 +86,41 @@ impl Infer<'_> {
             };
             let relation = self.relation(&temporary)?;
             self.authority.name(&relation);
+        }
+        Ok(())
+    }
+
+    /// `ALTER COLUMN … TYPE`.
+    pub fn alter_type(
+        &mut self,
+        cmd: &AlterTableCmd,
+        def: &ColumnDef,
+        relation: &mut Relation,
+    ) -> Res<()> {
+        let Some(name) = &def.type_name else {
+            return Ok(());
+        };
+        let ty = self.column_type(name)?;
+        self.touches_protected |= ty.protected();
+        let target = self.value_of(&ty);
+        let now = relation.clone();
+        if let Some(using) = def.raw_default.as_deref() {
+            self.recoded(using)?;
+            self.with_table(&now, |infer| {
+                let val = infer.expr(using)?;
+                infer.assign(&target, &val, def.location)
+            })?;
+        }
+        for column in relation
+            .columns
+            .iter_mut()
+            .flatten()
+            .filter(|c| c.name == cmd.name)
+        {
+            if ty.protected() && !column.ty.protected() {
+                self.authority.takes_plain();
+            }
+            column.ty = ty.clone();
         }
         Ok(())
     }
