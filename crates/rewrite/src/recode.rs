@@ -23,7 +23,7 @@ fn kind(ty: &ColumnType) -> Option<(Option<bool>, TypeCode)> {
             let named = |code: &&TypeCode| code.plain_name() == name;
             Some((None, TypeCode::ALL.iter().find(named).copied()?))
         }
-        ColumnType::EncArray(_) | ColumnType::Opaque(..) => None,
+        ColumnType::EncArray(_) | ColumnType::SoftArray(_) | ColumnType::Opaque(..) => None,
     }
 }
 
