@@ -88,7 +88,7 @@ def test_aggregates(tables, type_):
         if not got.same(expected):
             wrong.append(f"{query}\n    expected {short(expected)}\n    got      {short(got)}")
     assert not wrong, f"{len(wrong)} queries differ:\n" + "\n".join(wrong[:20])
-    assert compared >= 300
+    assert compared >= (60 if type_ == "json" else 300)  # json has neither order nor equality
 
 
 def short(outcome):

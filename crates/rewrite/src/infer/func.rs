@@ -164,7 +164,7 @@ impl Infer<'_> {
         let families = match (known.aggregate(name, vals.len()).is_empty(), name) {
             (false, _) => family::AGGREGATE,
             (true, "overlaps") => family::COMPARE | family::COMPUTE,
-            (true, "starts_with" | "regexp_like") => family::PATTERN | family::COMPUTE,
+            (true, name) if super::oper::searches(name) => family::PATTERN | family::COMPUTE,
             _ => family::COMPUTE,
         };
         vals.iter()

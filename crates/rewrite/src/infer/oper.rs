@@ -475,6 +475,14 @@ impl Infer<'_> {
     }
 }
 
+/// Whether a function is the same operation as an operator that searches in its operand.
+pub(super) fn searches(function: &str) -> bool {
+    matches!(
+        function,
+        "starts_with" | "regexp_like" | "jsonb_contains" | "jsonb_contained" | "jsonb_exists"
+    )
+}
+
 /// The kind of operation that an operator is in terms of grants.
 pub(super) fn families(name: &str) -> u8 {
     match name {
