@@ -9,6 +9,7 @@ use bytes::Bytes;
 use client::Failure;
 use rewrite::{CopyPlan, PositionMap, Row};
 
+use super::Stop;
 use super::statement::{Effect, Portal, Statement};
 use client::description::Column;
 
@@ -52,6 +53,24 @@ pub(super) enum Expect {
     Refusal(Box<Failure>),
     /// The answers to a query of the proxy.
     Internal(Box<InternalState>),
+}
+
+impl Expect {
+    /// The kind of entry, for error messages.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Expect::Query(_) => "Query",
+            Expect::Parse(_) => "Parse",
+            Expect::Bind(_) => "Bind",
+            Expect::DescribeStatement { .. } => "Describe (statement)",
+            Expect::DescribePortal { .. } => "Describe (portal)",
+            Expect::Execute { .. } => "Execute",
+            Expect::Close { .. } => "Close",
+            Expect::Sync => "Sync",
+            Expect::Refusal(_) => "a refused message",
+            Expect::Internal(_) => "a query of the proxy",
+        }
+    }
 }
 
 /// A Query in progress.
@@ -105,4 +124,16 @@ pub(super) struct InternalState {
     pub(super) rows: Vec<Row>,
     /// The server's error.
     pub(super) error: Option<Failure>,
+}
+
+/// The server has sent a message with this tag, which does not answer the first entry.
+pub(super) fn out_of_order(tag: u8, entry: Option<&Expect>) -> Stop {
+    let expected = entry.map_or("no answer", Expect::name);
+    Stop::Fatal(Failure::new(
+        "08P01",
+        format!(
+            "confide: unexpected message \"{}\" from the server, which had to answer {expected}",
+            char::from(tag)
+        ),
+    ))
 }

@@ -6,7 +6,7 @@ use client::description::{self, Column};
 use client::{Failure, Protected, Session, Shown};
 use rewrite::PositionMap;
 
-use super::queue::{Expect, InternalState, ParseState};
+use super::queue::{Expect, InternalState, ParseState, out_of_order};
 use super::{Core, Phase, Step, Stop};
 use crate::shared::Stats;
 use crate::wire::{backend, frame};
@@ -123,7 +123,7 @@ impl Core {
                 let InternalState { rows, error, .. } = *state;
                 self.advance(error.map_or(Ok(rows), Err))
             }
-            _ => Err(out_of_order()),
+            entry => Err(out_of_order(b'Z', entry.as_ref())),
         }
     }
 
@@ -191,9 +191,12 @@ impl Core {
                 let failure = (**failure).clone();
                 self.tell_or(Some(failure), None, fields, None);
             }
-            Some(Expect::Sync) | None => {
+            // With all messages so far answered, an error is about the next one: the server has
+            // raised it while it waited, and skips what comes before Sync.
+            front @ (Some(Expect::Sync) | None) => {
+                let waited = front.is_none() && self.pipeline;
                 self.tell(fields, b'E', None);
-                return false;
+                return waited;
             }
             Some(entry) => {
                 let positions = positions_of(entry).filter(|_| mapped);
@@ -322,7 +325,7 @@ impl Core {
             Expect::DescribeStatement { .. } | Expect::DescribePortal { .. } => {
                 self.on_description(tag, message)
             }
-            _ => Err(out_of_order()),
+            entry => Err(out_of_order(tag, Some(entry))),
         }
     }
 
@@ -381,7 +384,7 @@ impl Core {
                 }
                 (*hidden, true)
             }
-            _ => return Err(out_of_order()),
+            (entry, _) => return Err(out_of_order(tag, entry)),
         };
         if last {
             self.queue.pop_front();
@@ -394,7 +397,7 @@ impl Core {
 
     fn on_query_answer(&mut self, tag: u8, message: &mut BytesMut) -> Step {
         let Some(Expect::Query(state)) = self.queue.front_mut() else {
-            return Err(out_of_order());
+            return Err(out_of_order(tag, None));
         };
         match tag {
             b'T' => {
@@ -443,7 +446,7 @@ impl Core {
 
     fn on_execute_answer(&mut self, tag: u8, message: &mut BytesMut) -> Step {
         let Some(Expect::Execute { portal, copies }) = self.queue.front_mut() else {
-            return Err(out_of_order());
+            return Err(out_of_order(tag, None));
         };
         match tag {
             b'D' => {
@@ -469,7 +472,7 @@ impl Core {
             }
             b'd' => return self.copy_output(message),
             b'c' => self.end_copy_out()?,
-            _ => return Err(out_of_order()),
+            _ => return Err(out_of_order(tag, self.queue.front())),
         }
         self.pass(message);
         Ok(())
@@ -586,11 +589,4 @@ fn positions_of(entry: &Expect) -> Option<PositionMap> {
         _ => None,
     };
     statement?.positions.clone()
-}
-
-fn out_of_order() -> Stop {
-    Stop::Fatal(Failure::new(
-        "08P01",
-        "confide: unexpected message from the server",
-    ))
 }

@@ -385,3 +385,28 @@ fn escapes_in_strings() {
         "confide_refused"
     );
 }
+
+/// An error that the server raises while it waits for the rest of a pipeline: it skips what comes
+/// before Sync. The proxy took what follows for statements, and its answer to Sync for another one.
+#[test]
+fn error_between_messages() {
+    let mut w = World::new();
+    let sent = w.client(|b| {
+        frontend::parse(b, "", "SELECT 1", &[]);
+        frontend::bind(b, "", "", &[], &[], &[]);
+    });
+    assert_eq!(tags(&sent), "PB");
+    let sent = w.server(|b| {
+        bare(b, "12");
+        error(b, "54001", "stack depth limit exceeded", None);
+    });
+    assert_eq!(tags(&sent), "");
+    let sent = w.client(|b| {
+        frontend::targeted(b, b'D', b'P', "");
+        frontend::execute(b, "");
+        frontend::bare(b, b'S');
+    });
+    assert_eq!(tags(&sent), "S");
+    w.server(|b| backend::ready(b, b'I'));
+    assert_eq!(w.core.queue.len(), 0);
+}
