@@ -64,7 +64,7 @@ USED = [
 
 def plain(sql):
     """Of plain types and another name: what is protected is told by names, too."""
-    for word, other in (("enc_", ""), ("item", "goods"), ("dearer", "costlier"), ("same", "resembling")):
+    for word, other in (("enc_", ""), ("item", "goods"), ("dearer", "costlier"), ("same", "akin")):
         sql = sql.replace(word, other)
     return sql
 
