@@ -94,7 +94,7 @@ def test_column_of_another(tables, attack):
 
 
 def test_files_exchanged(tables, attack):
-    """Eve's table has ann's file."""
+    """Eve's table has ann's file, and ann's has eve's: neither reads either of them."""
     files = "SELECT relname, oid, relfilenode FROM pg_class WHERE relname IN ('pay_ann', 'pay_eve')"
     with tables.stack.connect_dba() as dba:
         file = {name: node for name, _, node in dba.execute(files).fetchall()}
@@ -102,9 +102,11 @@ def test_files_exchanged(tables, attack):
         dba.execute(change, (file["pay_ann"], "pay_eve"))
         dba.execute(change, (file["pay_eve"], "pay_ann"))
     try:
-        got = read(tables, "eve", "pay_eve")
-        attack.attempt("files of tables exchanged", SECRET in got)
-        assert got == "42501"
+        for who in "eve", "ann":
+            for table, foreign in ("pay_eve", SECRET), ("pay_ann", OWN):
+                got = read(tables, who, table)
+                attack.attempt(f"files of tables exchanged, {who} reads {table}", foreign in got)
+                assert got == "42501"
     finally:
         with tables.stack.connect_dba() as dba:
             dba.execute(change, (file["pay_ann"], "pay_ann"))
