@@ -118,6 +118,7 @@ impl View {
                 let parts = std::mem::take(&mut self.parts);
                 let catalog = Catalog::new(&parts, pin());
                 if head.own {
+                    databases.told(&head.identity, head.to);
                     self.read_within(Some(Arc::new(catalog)), Vec::new(), head.to);
                 } else {
                     databases.whole(name, &head, Some(catalog));
@@ -127,6 +128,7 @@ impl View {
             }
             Report::Since(head, records) => {
                 if head.own {
+                    databases.told(&head.identity, head.to);
                     self.read_within(None, records, head.to);
                 } else {
                     databases.since(&head, &records);
@@ -155,6 +157,8 @@ impl View {
         Ok(false)
     }
 
+    /// Takes what was read in a transaction with changes of its own. The server does not report that
+    /// version again, so the caller has noted it: after a rollback the server must be asked.
     fn read_within(&mut self, whole: Option<Arc<Catalog>>, others: Vec<Record>, version: u64) {
         if whole.is_some() {
             self.private = whole;
