@@ -17,6 +17,7 @@ WAYS = {
     "min": "SELECT min(ok::text) FROM emp",
     "self join": "SELECT a.id, b.id FROM emp a JOIN emp b ON a.ok = b.ok AND a.id < b.id",
     "group by": "SELECT ok, count(*) FROM emp GROUP BY ok",
+    "one pair": "SELECT a.id FROM emp a, emp b WHERE a.id = 1 AND b.id = 2 AND a.ok < b.ok",
     "index": "CREATE INDEX planted ON emp (ok)",
 }
 SWITCHED_OFF = "index_order_only is off: the order of any column is told"
@@ -77,9 +78,12 @@ def test_switched_off(stack, emp, schema, attack):
     attack.attempt("the order of a column, switched off", got is not None, SWITCHED_OFF)
 
 
-def test_indexes_of_clients(stack, emp, schema):
+@pytest.mark.parametrize("kept", ["WAL", "checkpoint"])
+def test_indexes_of_clients(stack, emp, dba, schema, kept):
     """They are rebuilt and extended without a client, even if the keeper was killed before a
-    checkpoint: the WAL says that there is an index."""
+    checkpoint: the WAL says that there is an index, and after one the keeper's own store."""
+    if kept == "checkpoint":
+        dba.execute("CHECKPOINT")
     restarted(stack)
     ticket = stack.ticket("app")
     with stack.connect_dba(options=f"-c search_path={schema}") as dba:

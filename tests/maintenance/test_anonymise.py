@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from stack import ROOT
@@ -82,7 +83,8 @@ CALLS = [
 @pytest.fixture(scope="module")
 def program():
     subprocess.run([ROOT / "scripts" / "traced", "--features", "seeded"], check=True)
-    return ROOT / "target" / "traced" / "release" / "confide-anonymise"
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    return target / "traced" / "release" / "confide-anonymise"
 
 
 class Calls:

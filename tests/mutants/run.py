@@ -42,6 +42,8 @@ MARK = re.compile(r"(<!-- mutants: [^\n]*-->\n).*?(<!-- end of mutants -->)", re
 PG_CONFIG = os.environ.get("PG_CONFIG", "/usr/lib/postgresql/15/bin/pg_config")
 TEST_SECONDS = float(os.environ.get("CONFIDE_MUTANT_SECONDS", "150"))  # more on a busy machine
 BUILD_SECONDS = 3600
+# Of PostgreSQL: its programs, libraries, other files, and the headers that some tests compile with.
+DIRECTORIES = ("bindir", "pkglibdir", "sharedir", "includedir-server")
 
 
 @dataclasses.dataclass
@@ -152,7 +154,7 @@ def pg_directory(what: str) -> Path:
 
 def copy_postgres() -> Path:
     """PostgreSQL finds its files by their place beside its programs; gives the copy's pg_config."""
-    places = [pg_directory(f"--{what}") for what in ("bindir", "pkglibdir", "sharedir")]
+    places = [pg_directory(f"--{what}") for what in DIRECTORIES]
     common = Path(os.path.commonpath(places))
     for place in places:
         to = POSTGRES / place.relative_to(common)
@@ -181,11 +183,11 @@ class Workshop:
     def build_binaries(self) -> None:
         """Those of the tree's own build serve while no mutant is in them."""
         if not self.changes_programs:
-            for name in ("confide", "confide-keeper", "confide-proxy"):
+            for name in ("confide", "confide-keeper", "confide-proxy", "confide-replayer"):
                 (TARGET / "release" / name).unlink(missing_ok=True)
                 shutil.copy(ROOT / "target" / "release" / name, TARGET / "release")
             return
-        command = "cargo build --quiet --release --bins -p keeper -p proxy -p cli".split()
+        command = "cargo build --quiet --release --bins -p keeper -p proxy -p cli -p replay".split()
         self.must(command, "the programs do not compile")
 
     def build_extension(self) -> None:

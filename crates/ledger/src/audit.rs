@@ -309,6 +309,24 @@ mod tests {
         verify(&lines.concat(), Some(&key().verifying_key().unwrap()))
     }
 
+    /// Mechanism: a line's hash covers all lines before it. Right: a line of another history of the same
+    /// keeper, with the same number, is reported. Bug: the logs of two histories can be mixed.
+    #[test]
+    fn a_line_of_another_history() {
+        let mine = lines(3);
+        let mut head = Head::default();
+        let event = |what: &str| Event {
+            time: 1,
+            kind: "refused".into(),
+            by: "ann".into(),
+            what: what.into(),
+        };
+        let mut append = |what| head.append(&event(what), &key()).unwrap();
+        let other = [append("another beginning"), append("line two")];
+        let mixed = [mine[0].clone(), other[1].clone()];
+        assert_eq!(verified(&mixed).err(), Some(Trouble::Altered(2)));
+    }
+
     /// Mechanism: each line is hashed with all before it, and signed. Right: an altered, missing,
     /// moved, repeated or truncated line is reported. Bug: a log that an intruder has edited
     /// verifies.

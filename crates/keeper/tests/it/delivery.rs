@@ -220,6 +220,8 @@ fn does_not_come_back() {
         let fid = backend.slot();
         let body = [&crate::common::target(fid, INT, -1)[..], &bytes].concat();
         backend.send(Kind::PutEnvelope, &body);
-        assert!(backend.fence().is_err());
+        // Refused for what it is, before anybody tries to open it.
+        let refused = backend.fence().unwrap_err();
+        assert_eq!(refused.0, "22P03", "{refused:?}");
     }
 }

@@ -184,4 +184,14 @@ fn pipelines_wait_for_changes() {
             .contains("cfd1.")
     );
     assert_eq!(tags(&w.told()), "12C", "reports are not for the client");
+
+    // Also if all names are known: they may refer to something else now.
+    let mut w = World::new();
+    let sent = w.client(|b| {
+        frontend::parse(b, "", "CREATE TABLE u (s text)", &[]);
+        frontend::bind(b, "", "", &[], &[], &[]);
+        frontend::execute(b, "");
+        frontend::parse(b, "", "SELECT id FROM t WHERE id = 1", &[]);
+    });
+    assert_eq!(tags(&sent), "PBEH");
 }
