@@ -84,6 +84,8 @@ b || '7'
 '[0]' || b
 b || b
 b - 'a'
+b || '{"n": 1}'::jsonb - 'n'
+b || '["n", 1]'::jsonb - 0
 b - i
 b - 0
 b - ARRAY['a', 'b']

@@ -117,10 +117,12 @@ impl Infer<'_> {
             return self.binary_shaped(name, l, r, at);
         }
         let mut sigs = Known::get().operator(name, 2);
-        if is_of_json(name) && !self.is_json(l) && !self.is_json(r) {
+        if (is_of_json(name) || name == "-") && !self.is_json(l) && !self.is_json(r) {
             match is_literal_json(l) {
                 true if r.bare() => self.type_bare(&r.leaves, TypeCode::Text),
                 true => {}
+                // Not of documents only.
+                false if name == "-" => {}
                 // Plain documents are PostgreSQL's.
                 false => sigs.clear(),
             }
