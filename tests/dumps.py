@@ -16,6 +16,8 @@ CREATE TABLE visit (id int PRIMARY KEY, code enc_bpchar(4) REFERENCES person (co
 CREATE UNIQUE INDEX high ON person (name) WHERE pay > 1020.75;
 CREATE VIEW rich AS SELECT name FROM person WHERE pay > 1030.50;
 """
+FORMS = ["plain", "inserts", "columns", "custom", "directory", "data only", "by table"]
+PSQL = ["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d"]
 PEOPLE = 40
 QUERY = "SELECT p.*, v.note FROM person p LEFT JOIN visit v USING (code) ORDER BY p.id"
 SECRETS = [b"Secretname", b"1003", b"C007", b"100.25", b"1030.5", b"1020.75", b"nobody"]
@@ -32,6 +34,28 @@ def tool(name, *args, stdin=None, env=None):
     )
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout
+
+
+def dump_and_restore(source, target, schema, form, directory, env):
+    """`source` and `target` are addresses."""
+    head = ["pg_dump", "-d", source]
+    whole = [*head, "-n", schema]
+    options = {"inserts": ["--rows-per-insert=7"], "columns": ["--column-inserts"]}
+    if form == "directory":
+        tool(*whole, "-Fd", "-j", 2, "-f", directory / "dump")
+        tool("pg_restore", "--exit-on-error", "-j", 2, "-d", target, directory / "dump", env=env)
+    elif form == "custom":
+        tool("pg_restore", "--exit-on-error", "-d", target, stdin=tool(*whole, "-Fc"), env=env)
+    elif form in ("data only", "by table"):
+        tool(*PSQL, target, stdin=tool(*whole, "--section=pre-data"), env=env)
+        if form == "data only":
+            tool(*PSQL, target, stdin=tool(*whole, "--data-only"), env=env)
+        for table in ("visit", "person") if form == "by table" else ():
+            data = tool(*head, "-t", f'"{schema}".{table}', "--data-only")
+            tool(*PSQL, target, stdin=data, env=env)
+        tool(*PSQL, target, stdin=tool(*whole, "--section=post-data"), env=env)
+    else:
+        tool(*PSQL, target, stdin=tool(*whole, *options.get(form, [])), env=env)
 
 
 def fill(app):

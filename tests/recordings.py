@@ -50,3 +50,36 @@ def statements(log):
     """The statements in a server's log, as they came, with envelopes."""
     found = re.findall(r"LOG:  (?:00000: )?statement: (.*?)\n(?=\S)", log, re.S)
     return [text.replace("\n\t", "\n") for text in found]
+
+
+# What a file of a recording begins with, and what stands beside the sealed part of a frame.
+FILE_HEAD, FRAME_HEAD = 16, 28
+
+
+def frames(content):
+    """The frames of a recording's file."""
+    rest, found = content[FILE_HEAD:], []
+    while rest:
+        length = int.from_bytes(rest[:4], "little") + FRAME_HEAD
+        found.append(rest[:length])
+        rest = rest[length:]
+    return found
+
+
+def tampered(content):
+    """What somebody without the key can do to a recording's file, and what he is told."""
+    head, parts = content[:FILE_HEAD], frames(content)
+    assert len(parts) > 2, "there is nothing to reorder"
+    first, second, *rest = parts
+    middle = len(content) // 2
+    changed = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+    return {
+        "altered": (changed, "was altered"),
+        "cut within a frame": (content[:-1], "is cut"),
+        "cut behind a frame": (content[: -len(parts[-1])], "no end"),
+        "without its begin": (head + b"".join(parts[1:]), "begin is missing"),
+        "without a frame": (head + b"".join([first, *rest]), "is missing, or was moved"),
+        "reordered": (head + b"".join([second, first, *rest]), "is missing, or was moved"),
+        "a frame twice": (head + b"".join([first, *parts]), "is missing, or was moved"),
+        "more behind the end": (content + first, "after the end"),
+    }

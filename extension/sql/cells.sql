@@ -1357,6 +1357,12 @@ CREATE FUNCTION pg_catalog.rnd_text(pg_catalog.varchar, int4, bool) RETURNS pg_c
 CREATE CAST (pg_catalog.varchar AS pg_catalog.rnd_text) WITH FUNCTION pg_catalog.rnd_text(pg_catalog.varchar, int4, bool) AS ASSIGNMENT;
 CREATE FUNCTION pg_catalog.rnd_bpchar(pg_catalog.varchar, int4, bool) RETURNS pg_catalog.rnd_bpchar AS 'MODULE_PATHNAME', 'cfd_cell_from_varchar_to_bpchar' LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 44;
 CREATE CAST (pg_catalog.varchar AS pg_catalog.rnd_bpchar) WITH FUNCTION pg_catalog.rnd_bpchar(pg_catalog.varchar, int4, bool) AS ASSIGNMENT;
+CREATE FUNCTION pg_catalog.rnd_text(name, int4, bool) RETURNS pg_catalog.rnd_text AS 'SELECT pg_catalog.rnd_text($1::pg_catalog.text, $2, $3)' LANGUAGE sql STRICT VOLATILE PARALLEL RESTRICTED COST 44;
+CREATE CAST (name AS pg_catalog.rnd_text) WITH FUNCTION pg_catalog.rnd_text(name, int4, bool) AS ASSIGNMENT;
+CREATE FUNCTION pg_catalog.rnd_varchar(name, int4, bool) RETURNS pg_catalog.rnd_varchar AS 'SELECT pg_catalog.rnd_varchar($1::pg_catalog.varchar, $2, $3)' LANGUAGE sql STRICT VOLATILE PARALLEL RESTRICTED COST 44;
+CREATE CAST (name AS pg_catalog.rnd_varchar) WITH FUNCTION pg_catalog.rnd_varchar(name, int4, bool) AS ASSIGNMENT;
+CREATE FUNCTION pg_catalog.rnd_bpchar(name, int4, bool) RETURNS pg_catalog.rnd_bpchar AS 'SELECT pg_catalog.rnd_bpchar($1::pg_catalog.bpchar, $2, $3)' LANGUAGE sql STRICT VOLATILE PARALLEL RESTRICTED COST 44;
+CREATE CAST (name AS pg_catalog.rnd_bpchar) WITH FUNCTION pg_catalog.rnd_bpchar(name, int4, bool) AS ASSIGNMENT;
 CREATE FUNCTION pg_catalog.rnd_lt(pg_catalog.rnd_bool, pg_catalog.rnd_bool) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_cell_lt' LANGUAGE C STRICT IMMUTABLE PARALLEL RESTRICTED COST 80;
 CREATE OPERATOR pg_catalog.< (FUNCTION = pg_catalog.rnd_lt, LEFTARG = pg_catalog.rnd_bool, RIGHTARG = pg_catalog.rnd_bool, COMMUTATOR = OPERATOR(pg_catalog.>), NEGATOR = OPERATOR(pg_catalog.>=), RESTRICT = scalarltsel, JOIN = scalarltjoinsel);
 CREATE FUNCTION pg_catalog.rnd_le(pg_catalog.rnd_bool, pg_catalog.rnd_bool) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_cell_le' LANGUAGE C STRICT IMMUTABLE PARALLEL RESTRICTED COST 80;
@@ -7350,6 +7356,12 @@ CREATE FUNCTION pg_catalog.rnd_det_text(pg_catalog.varchar, int4, bool) RETURNS 
 CREATE CAST (pg_catalog.varchar AS pg_catalog.rnd_det_text) WITH FUNCTION pg_catalog.rnd_det_text(pg_catalog.varchar, int4, bool) AS ASSIGNMENT;
 CREATE FUNCTION pg_catalog.rnd_det_bpchar(pg_catalog.varchar, int4, bool) RETURNS pg_catalog.rnd_det_bpchar AS 'MODULE_PATHNAME', 'cfd_cell_from_varchar_to_bpchar' LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED COST 44;
 CREATE CAST (pg_catalog.varchar AS pg_catalog.rnd_det_bpchar) WITH FUNCTION pg_catalog.rnd_det_bpchar(pg_catalog.varchar, int4, bool) AS ASSIGNMENT;
+CREATE FUNCTION pg_catalog.rnd_det_text(name, int4, bool) RETURNS pg_catalog.rnd_det_text AS 'SELECT pg_catalog.rnd_det_text($1::pg_catalog.text, $2, $3)' LANGUAGE sql STRICT VOLATILE PARALLEL RESTRICTED COST 44;
+CREATE CAST (name AS pg_catalog.rnd_det_text) WITH FUNCTION pg_catalog.rnd_det_text(name, int4, bool) AS ASSIGNMENT;
+CREATE FUNCTION pg_catalog.rnd_det_varchar(name, int4, bool) RETURNS pg_catalog.rnd_det_varchar AS 'SELECT pg_catalog.rnd_det_varchar($1::pg_catalog.varchar, $2, $3)' LANGUAGE sql STRICT VOLATILE PARALLEL RESTRICTED COST 44;
+CREATE CAST (name AS pg_catalog.rnd_det_varchar) WITH FUNCTION pg_catalog.rnd_det_varchar(name, int4, bool) AS ASSIGNMENT;
+CREATE FUNCTION pg_catalog.rnd_det_bpchar(name, int4, bool) RETURNS pg_catalog.rnd_det_bpchar AS 'SELECT pg_catalog.rnd_det_bpchar($1::pg_catalog.bpchar, $2, $3)' LANGUAGE sql STRICT VOLATILE PARALLEL RESTRICTED COST 44;
+CREATE CAST (name AS pg_catalog.rnd_det_bpchar) WITH FUNCTION pg_catalog.rnd_det_bpchar(name, int4, bool) AS ASSIGNMENT;
 
 -- As operands
 CREATE FUNCTION pg_catalog.enc_int2_operand(pg_catalog.rnd_det_int2) RETURNS enc_int2_operand AS 'MODULE_PATHNAME', 'cfd_cell_open_int2' LANGUAGE C STRICT STABLE PARALLEL RESTRICTED COST 8;

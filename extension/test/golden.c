@@ -41,7 +41,8 @@ check(int ok, const char *what)
 int
 main(void)
 {
-	CfdHello	hello = {.version = 1, .pid = 4711, .database = 16384, .session = 0x0102030405060708};
+	CfdHello	hello = {.version = 1, .pid = 4711, .database = 16384, .session = 0x0102030405060708,
+	.role = 16385};
 	CfdWelcome	welcome;
 	CfdHeader	header;
 	unsigned char bytes[CFD_HELLO_BYTES];

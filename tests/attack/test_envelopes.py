@@ -13,6 +13,8 @@ import psycopg
 import pytest
 from waiting import until
 
+pytestmark = pytest.mark.ten(5)
+
 WAYS = {
     "row": "UPDATE emp SET pay = '{}' WHERE id = 2",
     "column": "UPDATE emp SET bonus = '{}' WHERE id = 2",

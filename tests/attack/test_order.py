@@ -10,6 +10,8 @@ without a client. Bug: the superuser gets the rank of every value, and so the va
 import psycopg
 import pytest
 
+pytestmark = pytest.mark.ten(3)
+
 WAYS = {
     "dense_rank": "SELECT id, dense_rank() OVER (ORDER BY ok) FROM emp",
     "order by": "SELECT id FROM emp ORDER BY ok, id",
@@ -83,7 +85,7 @@ def test_indexes_of_clients(stack, emp, dba, schema, kept):
     """They are rebuilt and extended without a client, even if the keeper was killed before a
     checkpoint: the WAL says that there is an index, and after one the keeper's own store."""
     if kept == "checkpoint":
-        dba.execute("CHECKPOINT")
+        dba.execute("SELECT confide.checkpoint()")
     restarted(stack)
     ticket = stack.ticket("app")
     with stack.connect_dba(options=f"-c search_path={schema}") as dba:

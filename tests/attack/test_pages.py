@@ -10,6 +10,7 @@ reads what only ann may see.
 
 import psycopg
 import pytest
+from garbage import collect
 from principals import three
 
 __all__ = ["three"]
@@ -111,6 +112,41 @@ def test_files_exchanged(tables, attack):
         with tables.stack.connect_dba() as dba:
             dba.execute(change, (file["pay_ann"], "pay_ann"))
             dba.execute(change, (file["pay_eve"], "pay_eve"))
+
+
+def replaced(stack, table, content):
+    """Puts a file of a table in the place of the present one."""
+    with stack.connect_dba() as dba:
+        dba.execute("CHECKPOINT")
+        path = dba.execute("SELECT pg_relation_filepath(%s)", (table,)).fetchone()[0]
+    stack.kill_postgres()
+    file = stack.data / path
+    newest = file.read_bytes()
+    file.write_bytes(content or newest)
+    stack.start_postgres()
+    return newest
+
+
+def test_older_file(tables, attack):
+    """Ann's rows were deleted, their values collected, and their identifiers given to others. Then
+    the older file is put back: the old values are gone, and the new ones are still ann's."""
+    stack = tables.stack
+    older = replaced(stack, "pay_ann", None)
+    with tables.connect("ann") as ann, stack.connect_dba() as dba:
+        before = identifiers(dba, "pay_ann")
+        ann.execute("DELETE FROM pay_ann")
+        ann.execute("VACUUM pay_ann")
+        assert collect(dba, "pay_ann") == 2
+        dba.execute("SELECT confide.checkpoint()")  # only now are they given out again
+        ann.execute("INSERT INTO pay_ann VALUES (3, 7301), (4, 7302)")
+        assert set(identifiers(dba, "pay_ann")[-2:]) == set(before)
+    replaced(stack, "pay_ann", older)
+    got = read(tables, "ann", "pay_ann")
+    deleted = {SECRET, OTHER} & set(got)
+    attack.attempt("a deleted value, by an older file of its table", bool(deleted))
+    assert sorted(got) == ["7301", "7302"]
+    got = read(tables, "eve", "pay_ann")
+    attack.attempt("an older file of a table, read by eve", got != "42501")
 
 
 @pytest.mark.parametrize("shown_as", ["int8", "bytea"])

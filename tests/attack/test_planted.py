@@ -18,7 +18,7 @@ from stack import RUN, Stack
 
 PAY, NAME = 5200, "Kim"
 
-LOOT = "INSERT INTO loot SELECT e.id, g FROM emp e JOIN generate_series(5000, 5400) g ON e.pay = g"
+LOOT = "INSERT INTO loot SELECT e.id, g FROM emp e JOIN generate_series(0, 9999) g ON e.pay = g"
 LETTERS = (
     "INSERT INTO loot SELECT o, g FROM emp e, generate_series(1, 3) o, generate_series(32, 126) g, "
     "generate_series(1, 1) n WHERE substr(e.name, o::enc_int4, n::enc_int4) = chr(g)::enc_text"
@@ -44,6 +44,8 @@ PLANTED = function("planted()", once(LOOT, "true"), "boolean")
 IMMUTABLE = function(
     "planted(int)", "BEGIN PERFORM planted(); RETURN $1; END", "int", "LANGUAGE plpgsql IMMUTABLE"
 )
+
+LASTS = "a statement that lets plain values meet a column does so until its session ends"
 
 READS = "SELECT id, pay FROM emp WHERE pay > 5000"
 WRITES = "INSERT INTO emp VALUES (9, 100, 'Ann')"
@@ -370,6 +372,7 @@ def catalogs(played):
             )
 
 
+@pytest.mark.ten(2)
 @pytest.mark.parametrize("name", ATTACKS)
 def test_planted(played, attack, name, catalogs):
     stack, bound = played
@@ -420,6 +423,24 @@ def test_grant_of_another_session(played, attack):
         attack.attempt("a grant of another session", bool(stolen))
     else:
         assert stolen, "the attack does not work at all"
+
+
+def test_grant_of_another_statement(played, attack):
+    """What a statement has authorised can be done in its session as long as that lasts."""
+    stack, bound = played
+    with stack.connect_dba() as dba, stack.connect_app() as app:
+        dba.execute(SETUP)
+        for statement in TABLES:
+            in_schema(app).execute(statement)
+        app.execute("SELECT e.id FROM emp e JOIN generate_series(0, 9) g ON e.pay = g::enc_int4")
+        in_schema(dba)
+        for statement in ATTACKS["trigger before insert"][0]:
+            dba.execute(statement)
+        app.execute(WRITES)
+        stolen = dba.execute("SELECT FROM loot WHERE value > 0").fetchall()
+    assert stolen
+    if bound:
+        attack.attempt("a grant of another statement of the session", True, LASTS)
 
 
 REPLAY = """

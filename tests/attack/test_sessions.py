@@ -20,6 +20,8 @@ from libraries import built
 from stack import ROOT, RUN, Stack
 from waiting import until
 
+pytestmark = pytest.mark.ten(7)
+
 SOURCE = """
 #include "postgres.h"
 #include <sys/socket.h>

@@ -28,6 +28,7 @@ SPIES = {
 }
 
 
+@pytest.mark.ten(4)
 @pytest.mark.parametrize("name", SPIES)
 def test_role(stack, emp, dba, schema, attack, name):
     dba.execute("DROP ROLE IF EXISTS spy")
@@ -50,8 +51,24 @@ READS = {
     "extended": (True, "SELECT id, note FROM directory WHERE id = %s"),
     "returning": (False, "DELETE FROM directory WHERE id = 1 RETURNING note"),
 }
+# What reads the rows of a statement that was analysed before the table was replaced: what comes
+# first, and the statements.
+LATER = {
+    "a prepared statement": ("", ["PREPARE q AS {}", "EXECUTE q"]),
+    "a prepared statement, in one message": ("", ["PREPARE q AS {}; EXECUTE q"]),
+    "a cursor": ("BEGIN", ["DECLARE c CURSOR FOR {}", "FETCH ALL FROM c"]),
+    "a cursor, in one message": ("BEGIN", ["DECLARE c CURSOR FOR {}; FETCH c"]),
+    "a cursor that is held": ("", ["DECLARE c CURSOR WITH HOLD FOR {}", "FETCH c"]),
+}
 
 
+def replace(dba):
+    dba.execute("ALTER TABLE directory RENAME TO hidden")
+    dba.execute("CREATE VIEW directory AS SELECT id, name AS note FROM emp")
+    dba.execute("ALTER VIEW directory OWNER TO app")
+
+
+@pytest.mark.ten(6)
 @pytest.mark.parametrize("name", READS)
 def test_swapped(emp, dba, attack, name):
     """The application's session knows the table as plain; then the table is replaced."""
@@ -59,12 +76,30 @@ def test_swapped(emp, dba, attack, name):
     arguments = (1,) if extended else None
     if name != "returning":
         assert emp.execute(sql, arguments).fetchall() == [(1, "open")]
-    dba.execute("ALTER TABLE directory RENAME TO hidden")
-    dba.execute("CREATE VIEW directory AS SELECT id, name AS note FROM emp")
-    dba.execute("ALTER VIEW directory OWNER TO app")
+    replace(dba)
     seen = []
     try:
         seen = emp.execute(sql, arguments).fetchall()
     except psycopg.OperationalError as error:
         assert "a result is protected" in str(error)
+    attack.attempt(f"a protected value in a plain column, {name}", SECRET in str(seen))
+
+
+@pytest.mark.ten(6)
+@pytest.mark.parametrize("name", LATER)
+def test_swapped_before(emp, dba, attack, name):
+    """Rows of a cursor, or of a prepared statement, are opened as its text was understood."""
+    first, statements = LATER[name]
+    query = "SELECT id, note FROM directory"
+    assert emp.execute(query).fetchall() == [(1, "open")]
+    if first:
+        emp.execute(first)
+    replace(dba)
+    seen = []
+    with pytest.raises(psycopg.OperationalError, match="a result is protected"):
+        for sql in statements:
+            cursor = emp.execute(sql.format(query))
+            while cursor.nextset():
+                pass
+            seen += cursor.fetchall() if cursor.description else []
     attack.attempt(f"a protected value in a plain column, {name}", SECRET in str(seen))

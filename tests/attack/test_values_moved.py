@@ -9,6 +9,8 @@ what it wrote. Bug: the attacker's row shows 5200.
 import psycopg
 import pytest
 
+pytestmark = pytest.mark.ten(1)
+
 VICTIM, OWN = "5200", "100"
 
 FUNCTION = (

@@ -12,6 +12,8 @@ import psycopg
 import pytest
 from waiting import standing_still, until_waits
 
+pytestmark = pytest.mark.ten(10)
+
 PATIENCE = 60.0
 
 

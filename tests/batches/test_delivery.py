@@ -180,7 +180,7 @@ def test_freed_identifiers(filled, dba, second):
         filled.execute("VACUUM d")
         collect(dba, "d")
         assert slots(dba, "d") < held
-        dba.execute("CHECKPOINT")  # only now are they given out again
+        dba.execute("SELECT confide.checkpoint()")  # only now are they given out again
         filled.execute(
             "INSERT INTO d SELECT g, 'name ' || g::text, g * 1.25, g * 7, now(), 'x'"
             f" FROM generate_series(199, 1, -1) g ORDER BY (g * {31 + turn}) % 199"

@@ -43,6 +43,12 @@ SELECT DISTINCT indexrelid::regclass::text FROM pg_index
 JOIN pg_opclass o ON o.oid = ANY (indclass) WHERE opcname ~ 'pattern_ops$'
 """
 
+# Their constants are of the plain type: dropped before, and added again.
+CHECKS = """
+SELECT conrelid::regclass::text, quote_ident(conname), pg_get_constraintdef(oid)
+FROM pg_constraint WHERE contype = 'c' AND connamespace = 'public'::regnamespace ORDER BY 1, 2
+"""
+
 
 @dataclass
 class Result:
@@ -96,8 +102,13 @@ def protect(url: str) -> int:
             modifier = shown[shown.index("(") : shown.index(")") + 1] if "(" in shown else ""
             change = f"ALTER {column} TYPE enc_{name}{modifier}"
             tables.setdefault(table, []).append(change)
+        checks = [row for row in app.execute(CHECKS).fetchall() if row[0] in tables]
+        for table, name, _ in checks:
+            app.execute(f"ALTER TABLE {table} DROP CONSTRAINT {name}")
         for table, changes in tables.items():
             app.execute(f"ALTER TABLE {table} {', '.join(changes)}")
+        for table, name, definition in checks:
+            app.execute(f"ALTER TABLE {table} ADD CONSTRAINT {name} {definition}")
     return sum(map(len, tables.values()))
 
 

@@ -34,9 +34,12 @@ PROGRAMS = {
 }
 
 
-# These need Node, Go, and packages that the tests do not: only `make compat` runs them.
+# These need Node, Go, Java and packages that the tests do not: only `make compat` runs them.
 NODE = {"node pg": ("pg", "pg_program.js"), "TypeORM": ("typeorm", "typeorm_program.js")}
 MODULES = ROOT / "target" / "compat" / "node"
+# The name, the package whose version it is, the program.
+JAVA = {"JDBC": ("postgresql", "JdbcProgram"), "Hibernate": ("hibernate-core", "HibernateProgram")}
+CLASSES = ROOT / "target" / "compat" / "java"
 
 
 def judge(result, version, report):
@@ -101,6 +104,30 @@ def test_program_in_go(stack, port, report, tmp_path):
         stack, port, "pgx", [str(program)], CONFIDE_DRIVERS=json.dumps(drivers.everything())
     )
     version = re.search(r"pgx/v5 v(\S+)", (HERE / "go" / "go.mod").read_text())[1]
+    judge(result, version, report)
+
+
+@pytest.fixture(scope="module")
+def classes():
+    """Where the programs in Java and their packages are."""
+    folder = HERE / "java"
+    copy = "org.apache.maven.plugins:maven-dependency-plugin:3.6.0:copy-dependencies"
+    shutil.rmtree(CLASSES, ignore_errors=True)
+    command = ["mvn", "-q", "-B", "-f", folder / "pom.xml", copy, f"-DoutputDirectory={CLASSES}"]
+    subprocess.run(command, check=True, timeout=600, stdin=subprocess.DEVNULL)
+    path = f"{CLASSES}:{CLASSES}/*"
+    command = ["javac", "-d", CLASSES, "-cp", path, *folder.glob("*.java")]
+    subprocess.run(command, check=True, timeout=300)
+    return path
+
+
+@pytest.mark.skipif(not UPDATE, reason="make compat runs it")
+@pytest.mark.parametrize("name", JAVA)
+def test_program_in_java(stack, port, classes, report, name):
+    package, program = JAVA[name]
+    result = compare(stack, port, name, ["java", "-cp", classes, program])
+    about = (HERE / "java" / "pom.xml").read_text()
+    version = re.search(rf"<artifactId>{package}</artifactId>\s*<version>(\S+)</version>", about)[1]
     judge(result, version, report)
 
 

@@ -8,6 +8,7 @@ autovacuum, fail there (08003, no client session).
 
 import pytest
 from results import run
+from waiting import until
 
 ROWS = 400
 
@@ -46,6 +47,32 @@ def test_whole_database(table, dba):
     analyzed = "SELECT count(*) FROM pg_stats WHERE tablename = 't' AND schemaname = current_schema"
     # Of n, which has no index, nothing.
     assert dba.execute(analyzed).fetchone()[0] == 3
+
+
+@pytest.fixture
+def eager(dba):
+    """Autovacuum looks each second, as often as it can."""
+    dba.execute("ALTER SYSTEM SET autovacuum_naptime = '1s'")
+    dba.execute("SELECT pg_reload_conf()")
+    yield
+    dba.execute("ALTER SYSTEM RESET autovacuum_naptime")
+    dba.execute("SELECT pg_reload_conf()")
+
+
+def test_autovacuum(table, dba, eager):
+    """Its workers have no client either, and nobody reads their errors: the table would be
+    neither vacuumed nor analyzed again."""
+    dba.execute(
+        "ALTER TABLE t SET (autovacuum_analyze_threshold = 1, autovacuum_analyze_scale_factor = 0, "
+        "autovacuum_vacuum_threshold = 1, autovacuum_vacuum_scale_factor = 0)"
+    )
+    table.execute("UPDATE t SET p = p + 1 WHERE i < 50")
+    found = (
+        "SELECT last_autovacuum IS NOT NULL AND last_autoanalyze IS NOT NULL "
+        "FROM pg_stat_user_tables WHERE relid = 't'::regclass"
+    )
+    until(lambda: dba.execute(found).fetchone()[0], "autovacuum has vacuumed and analyzed t")
+    assert 0 < tuples(dba, "t_plain") < ROWS
 
 
 def test_with_a_client(table):

@@ -3,12 +3,16 @@
 Mechanism: by default values are evicted at half of the machine's memory, and statements are refused
 only far beyond that. The allocator keeps at most some megabytes of freed memory. Bugs: there is a
 hard limit of 4 GB without eviction; after drops the keeper's resident memory remains several times
-the size of its values.
+the size of its values. Before the limit the log has a warning that says what to do.
 """
 
 import re
 import time
 from pathlib import Path
+
+import psycopg
+import pytest
+from waiting import until
 
 ROWS = 400_000
 
@@ -54,6 +58,46 @@ def test_given_back(stack, schema):
             f"values {values} then {left}, resident {loaded[1] - before[1]} "
             f"then {resident(stack) - before[1]}"
         )
+
+
+@pytest.fixture
+def limited(stack, schema):
+    """A keeper that takes 32 MB more than it begins with, and evicts nothing."""
+    stack.kill_keeper()
+    stack.up()
+    limit = (statistics(stack)["memory_bytes"] >> 20) + 32
+    ours = {"CONFIDE_KEEPER_MEMORY_LIMIT": f"{limit}MB", "CONFIDE_KEEPER_MEMORY_BUDGET": "0"}
+    stack.environment.update(ours)
+    stack.up()
+    yield limit << 20
+    for name in ours:
+        del stack.environment[name]
+    stack.up()
+
+
+def test_warning_before_the_limit(stack, schema, limited):
+    """Once four fifths are in use the log says what helps; only later statements fail."""
+    sizes = stack.log_sizes()
+    warning = "values take nearly all of memory_limit"
+    with stack.connect_app(options=f"-c search_path={schema}") as app:
+        app.execute("CREATE TABLE t (a enc_int4, b enc_int8, c enc_numeric(12, 2), d enc_text)")
+        chunk = "".join(map(row, range(5000)))
+
+        def load():
+            with app.cursor().copy("COPY t FROM STDIN") as copy:
+                copy.write(chunk)
+
+        while statistics(stack)["memory_bytes"] < limited * 0.7:
+            load()
+        assert warning not in stack.logged_since(sizes)
+        while statistics(stack)["memory_bytes"] < limited * 0.82:
+            load()
+        until(lambda: warning in stack.logged_since(sizes), "the warning")
+        assert "memory_budget = 0 keeps all values in memory" in stack.logged_since(sizes)
+        with pytest.raises(psycopg.errors.OutOfMemory):
+            for _ in range(200):
+                load()
+        assert app.execute("SELECT count(*) > 0 FROM t").fetchone() == (True,)
 
 
 def row(i: int) -> str:

@@ -134,6 +134,7 @@ def test_freed_identifiers(primary, replica):
             dba.execute("VACUUM replica.kept")
             swept = dba.execute("SELECT swept FROM confide.gc('replica.kept')").fetchone()[0]
             assert swept >= 60
+            dba.execute("SELECT confide.checkpoint()")  # only now are they given out again
             rows = f"generate_series(60, 1, -1) g ORDER BY g * {turn + 6} % 61"
             new = turn + 1
             one.execute(

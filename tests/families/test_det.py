@@ -10,6 +10,8 @@ import base64
 
 import psycopg
 import pytest
+from principals import three  # noqa: F401
+from results import run
 
 CUSTOMERS = [(n, f"name {n % 5}", f"{n % 4}.{'0' * (n % 3 + 1)}") for n in range(1, 41)]
 ORDERS = [(n, n % 40 + 1, None if n % 9 == 0 else f"name {n % 7}") for n in range(1, 201)]
@@ -161,6 +163,25 @@ def test_tokens_are_no_order(both, query):
     assert rows(app, query.replace("name", "name::enc_text")) == rows(plain, query)
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT greatest(name, 'name 3') FROM sale",
+        "SELECT id FROM sale WHERE least(name, 'a') = 'a'",
+        "SELECT id FROM sale ORDER BY (name, id)",
+        "SELECT id FROM sale s ORDER BY s",
+        "SELECT id, rank() OVER (ORDER BY (id, name)) FROM sale",
+        "SELECT array_agg(id ORDER BY ROW(name)) FROM sale",
+        "SELECT count(*) FROM sale a JOIN sale b ON a < b",
+    ],
+)
+def test_no_order_of_tokens_by_the_type(both, query):
+    """What takes a type's comparison function would take that of tokens, and give wrong rows."""
+    app, _ = both
+    with pytest.raises(psycopg.errors.UndefinedFunction, match="ordering operator"):
+        app.execute(query)
+
+
 def encoded(cell: bytes) -> str:
     return "cell1." + base64.urlsafe_b64encode(cell).rstrip(b"=").decode()
 
@@ -243,3 +264,22 @@ def test_altered_tokens(both, dba):
     put(dba, "mine", (encoded(mixed),))
     with pytest.raises(psycopg.errors.DataCorrupted):
         app.execute("SELECT guess FROM mine").fetchall()
+
+
+def test_a_client_who_is_no_viewer(three):  # noqa: F811
+    """Equality needs no viewer: he finds the rows that have a value, and a superuser does with whom
+    he works. He is shown masks, and anything else is refused."""
+    with three.stack.connect_app() as app:
+        app.execute("DROP TABLE IF EXISTS emp, guess")
+        app.execute("CREATE TABLE emp (id int, pay rnd_det_int4)")
+        app.execute("INSERT INTO emp VALUES (1, 5200), (2, 100)")
+        app.execute("CREATE TABLE guess (pay rnd_det_int4)")
+    assert three.psql("boss", "GRANT OWNER public.emp.pay TO ann") == ""
+    with three.connect("eve") as eve, three.stack.connect_dba() as dba:
+        assert run(eve, "SELECT pay FROM emp ORDER BY id").rows == [("0",), ("0",)]
+        assert run(eve, "SELECT id FROM emp WHERE pay = 5200").rows == [("1",)]
+        for other in ["pay > 100", "pay + 0 = 100", "pay = (SELECT max(pay) FROM emp)"]:
+            assert run(eve, f"SELECT id FROM emp WHERE {other}").sqlstate == "42501", other
+        eve.execute("INSERT INTO guess VALUES (5200)")
+        found = dba.execute("SELECT id FROM emp JOIN guess USING (pay)").fetchall()
+        assert found == [(1,)]

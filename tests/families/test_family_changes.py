@@ -139,6 +139,20 @@ def test_not_the_owner(app, dba, schema):
     assert rows(app) == ROWS
 
 
+@pytest.mark.parametrize("family", ["enc_", "rnd_", "soft_"])
+def test_functions_of_the_place(app, dba, family):
+    """A function of the row's place gives the new family's values, not the old one's: else
+    envelopes, cells or encodings would be stored as text."""
+    fill(app, family)
+    dba.execute(
+        f"CREATE FUNCTION old(tid) RETURNS {family}text LANGUAGE sql"
+        " AS 'SELECT s FROM t WHERE ctid = $1'"
+    )
+    with pytest.raises(psycopg.errors.CannotCoerce):
+        dba.execute("ALTER TABLE t ALTER s TYPE text USING old(ctid)")
+    assert rows(app) == ROWS
+
+
 def test_encodings_are_added(app, dba):
     """A column of soft_ gets other encodings, and with them another key."""
     app.execute("CREATE TABLE t (id int PRIMARY KEY, n soft_int4(eq))")

@@ -10,6 +10,7 @@ import subprocess
 
 import psycopg
 import pytest
+from ledgers import Off
 
 
 @pytest.fixture
@@ -26,34 +27,6 @@ def deed(app):
 
 def sn(connection, table, row):
     return connection.execute(f"SELECT sn FROM {table} WHERE id = {row}").fetchone()[0]
-
-
-class Off:
-    """The ledger switched off in the catalogs, as a superuser can."""
-
-    def __init__(self, dba):
-        self.dba = dba
-        self.types = {"deed": "ledger_sn", "deed_history": "ledger_past_sn"}
-
-    def type_of(self, table, name):
-        self.dba.execute(
-            f"UPDATE pg_attribute SET atttypid = '{name}'::regtype, attgenerated = ''"
-            f" WHERE attrelid = '{table}'::regclass AND attname IN ('sn')"
-        )
-        self.dba.execute(
-            "UPDATE pg_attribute SET attgenerated = '' WHERE attname IN ('valid_from', 'by')"
-            f" AND attrelid = '{table}'::regclass"
-        )
-
-    def __enter__(self):
-        # What a client would be refused, too, nobody looks at any more.
-        for table in self.types:
-            self.type_of(table, "int8")
-        return self.dba
-
-    def __exit__(self, *_):
-        for table, name in self.types.items():
-            self.type_of(table, name)
 
 
 def test_rows_by_hand(deed, dba, auditor):

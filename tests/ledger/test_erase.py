@@ -7,6 +7,7 @@ table."""
 
 import psycopg
 import pytest
+from garbage import collect, slots
 
 
 def rows(connection, query, *values):
@@ -39,6 +40,35 @@ def test_erased(account, auditor):
     for table in "account", "account_audit":
         assert auditor.findings(table) == []
     assert "erased 3" in auditor.note("account", "n")
+
+
+def test_what_is_left(account, dba, auditor, tmp_path):
+    """Values and identifiers go, from the keeper with the next collection; the hash stays: the
+    version's proof, made before or after, verifies below the new root, and the log goes on from a
+    checkpoint of before. Bug: the value can still be read, or the version cannot be proven."""
+    number = rows(account, "SELECT sn FROM account_history WHERE id = 3")[0][0]
+    digest, file = tmp_path / "digest", tmp_path / "proof"
+    digest.write_text(rows(account, "SELECT confide.ledger_checkpoint('account')")[0][0])
+    origin, size = digest.read_text().splitlines()[:2]
+
+    def verify(proof, *arguments) -> str:
+        file.write_text(rows(account, f"SELECT confide.ledger_{proof}")[0][0])
+        command = ["verify", "checkpoint", file, "--key", auditor.key, "--origin", origin]
+        done = auditor.run(*command, *arguments)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    before = verify(f"inclusion('account', {number})").splitlines()[1]
+    assert f"version {number} was written by app; hash " in before
+    held = slots(dba, "account_history")
+    account.execute(f"DELETE FROM account WHERE sn = {number}")
+    assert rows(account, f"SELECT * FROM account_ledger WHERE sn = {number}") == []
+    assert verify(f"inclusion('account', {number})").splitlines()[1] == before
+    assert "goes on" in verify(f"consistency('account', {size})", "--digest", digest)
+    account.execute("VACUUM account_history")
+    # Its owner and its balance. VACUUM alone leaves so few for later.
+    assert collect(account, "account_history") <= 2
+    assert slots(dba, "account_history") == held - 2
 
 
 def test_other_conditions_end_rows(account, auditor):

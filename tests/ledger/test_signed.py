@@ -5,6 +5,7 @@ Bug: something that a superuser has edited or invented is signed as if it were i
 import json
 
 import pytest
+from ledgers import Off
 
 
 @pytest.fixture
@@ -153,25 +154,13 @@ def test_what_was_edited(app, dba, verify):
     app.execute("CREATE TABLE deed (id int, what text, who text) WITH (confide.ledger = on)")
     app.execute("INSERT INTO deed SELECT n, 'w' || n, 'who ' || n FROM generate_series(1, 5) n")
     app.execute("DELETE FROM deed WHERE id = 5")
-    kinds = {"deed": "ledger_sn", "deed_history": "ledger_past_sn"}
-
-    def switch(types):
-        for table, name in types.items():
-            dba.execute(
-                f"UPDATE pg_attribute SET atttypid = '{name}'::regtype, attgenerated = ''"
-                f" WHERE attrelid = '{table}'::regclass AND attname = 'sn'"
-            )
-            dba.execute(
-                "UPDATE pg_attribute SET attgenerated = '' WHERE attname IN ('valid_from', 'by')"
-                f" AND attrelid = '{table}'::regclass"
-            )
-
-    switch(dict.fromkeys(kinds, "int8"))
-    dba.execute("UPDATE deed SET what = 'forged' WHERE id = 1")
-    dba.execute("INSERT INTO deed SELECT 6, 'made up', who, 999, valid_from, by FROM deed LIMIT 1")
-    dba.execute("UPDATE deed SET who = (SELECT who FROM deed WHERE id = 4) WHERE id = 3")
-    dba.execute("INSERT INTO deed SELECT id, what, who, sn, valid_from, by FROM deed_history")
-    switch(kinds)
+    with Off(dba) as off:
+        off.execute("UPDATE deed SET what = 'forged' WHERE id = 1")
+        off.execute(
+            "INSERT INTO deed SELECT 6, 'made up', who, 999, valid_from, by FROM deed LIMIT 1"
+        )
+        off.execute("UPDATE deed SET who = (SELECT who FROM deed WHERE id = 4) WHERE id = 3")
+        off.execute("INSERT INTO deed SELECT id, what, who, sn, valid_from, by FROM deed_history")
     for row, vouched in [(1, False), (2, True), (3, False), (4, True), (6, False)]:
         text = signed(app, f"SELECT id, what FROM deed WHERE id = {row}")
         assert columns(text) == {"id": vouched, "what": vouched}, row

@@ -9,7 +9,6 @@ other rows, or an answer that was not recorded.
 import base64
 import os
 import re
-import shutil
 import signal
 from pathlib import Path
 
@@ -18,7 +17,7 @@ import pytest
 import tpch_data
 from clones import Clone
 from copies import owned
-from recordings import Recorder, statements
+from recordings import Recorder, statements, tampered
 from results import run
 from stack import PG_BIN, ROOT, Stack, free_port
 from waiting import until
@@ -26,6 +25,8 @@ from waiting import until
 SCALE = 0.01
 QUERIES = range(1, 23)
 POINTS = 100
+# Query 3 once more, with its plan in the server's log.
+LOGGED, LOGS = 3, ("log_min_duration = 0", "log_analyze = on", "log_buffers = on")
 # Who sealed an envelope: the keeper, for the session (crates/contract/src/envelope.rs).
 OF_SESSION = 2
 FOUND = (5, 1500, 2900, 2899, 5, 1500)
@@ -35,8 +36,9 @@ SECRETS = [b"Customer#000000001", b"Supplier#000000001", b"DELIVER IN PERSON"]
 
 
 def shape(connection, text):
-    """The nodes of a plan, without what they are told."""
+    """The nodes of a plan, without what they are told. Q15 makes a view first, and drops it."""
     if not text.lstrip().lower().startswith("select"):
+        connection.execute(text)
         return []
     rows = connection.execute(f"EXPLAIN (COSTS OFF) {text}").fetchall()
     return [line for (line,) in rows if "->" in line or not line.startswith(" ")]
@@ -74,14 +76,31 @@ class Recorded:
         # Searches of pages that were sent before, and values that are kept from the first time.
         queries[POINTS] = [f"SELECT id, name FROM person WHERE name = '{n:05}'" for n in FOUND]
         for number, parts in queries.items():
-            if number != 15:
-                self.shapes[number] = [shape(app, part) for part in parts]
+            self.shapes[number] = [shape(app, part) for part in parts]
         self.recorder.start("--database", "app")
         for number, parts in queries.items():
             sizes = self.stack.log_sizes()
             self.expected[number] = [run(app, part) for part in parts]
             self.texts[number] = statements(self.stack.logged_since(sizes))
+        self.logged = self.log_plan()
         self.recorder.stop()
+
+    def log_plan(self):
+        """A statement's text, run in a session whose plans are logged."""
+        sizes = self.stack.log_sizes()
+        with self.stack.connect_dba() as dba:
+            dba.execute("LOAD 'auto_explain'")
+            dba.execute("ALTER ROLE app SET session_preload_libraries = 'auto_explain'")
+            for setting in LOGS:
+                dba.execute(f"ALTER ROLE app SET auto_explain.{setting}")
+            with self.stack.connect_app() as app:
+                app.execute("SET search_path = tpch")
+                for part in tpch_data.query(LOGGED, SCALE):
+                    assert run(app, part).rows
+            text = statements(self.stack.logged_since(sizes))[-1]
+            for setting in ("session_preload_libraries", *(f"auto_explain.{s}" for s in LOGS)):
+                dba.execute(f"ALTER ROLE app RESET {setting.split(' ')[0]}")
+        return text
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +116,7 @@ def recorded(stack, tmp_path_factory):
 def clone(recorded):
     made = Clone(recorded.stack, recorded.recorder)
     made.expected, made.shapes, made.texts = recorded.expected, recorded.shapes, recorded.texts
+    made.logged = recorded.logged
     yield made
     made.remove()
 
@@ -159,7 +179,7 @@ def test_points(clone):
     assert shown, clone.shapes[POINTS]
 
 
-@pytest.mark.parametrize("number", [n for n in QUERIES if n != 15])
+@pytest.mark.parametrize("number", QUERIES)
 def test_plan(clone, number):
     with connected(clone) as connection:
         shapes = [shape(connection, text) for text in clone.texts[number]]
@@ -232,6 +252,12 @@ def test_smuggling(clone):
         "SELECT c_custkey FROM customer ORDER BY c_comment",
         "SELECT min(c_acctbal) FROM customer",
         "SELECT c_acctbal + c_acctbal FROM customer",
+        # The attack as published: a value divided by itself is 1, sums of it are all numbers.
+        "SELECT c_acctbal / c_acctbal FROM customer",
+        "SELECT count(*) FROM customer WHERE c_acctbal > c_acctbal / c_acctbal",
+        "SELECT count(*) FROM customer"
+        " WHERE c_acctbal = c_acctbal / c_acctbal + c_acctbal / c_acctbal",
+        "CREATE INDEX probe ON customer (c_acctbal)",
         "SELECT p_comment FROM part",
         f"SELECT count(*) FROM orders WHERE o_orderdate = {envelopes[0]}::enc_date",
         "SELECT count(*) FROM customer a JOIN customer b ON a.c_name = b.c_comment",
@@ -274,17 +300,17 @@ def test_no_value_and_no_key(clone):
 
 
 def test_altered_recording(clone):
-    bad = clone.folder / "bad"
-    shutil.copytree(clone.folder / "recording", bad)
-    (file,) = bad.iterdir()
-    content = bytearray(file.read_bytes())
-    content[len(content) // 2] ^= 1
-    file.write_bytes(content)
-    owned("postgres", bad)
-    made = clone.make(clone.folder / "other", bad, free_port())
-    assert made.returncode == 1
-    assert "was altered" in made.stderr
-    assert not (clone.folder / "other").exists()
+    """One that was altered, cut or reordered is refused before anything is copied."""
+    (file,) = (clone.folder / "recording").iterdir()
+    for what, (content, said) in tampered(file.read_bytes()).items():
+        bad = clone.folder / what.replace(" ", "-")
+        bad.mkdir()
+        (bad / file.name).write_bytes(content)
+        owned("postgres", bad)
+        made = clone.make(clone.folder / "other", bad, free_port())
+        assert made.returncode == 1, what
+        assert said in made.stderr, (what, made.stderr)
+        assert not (clone.folder / "other").exists(), what
 
 
 def test_crash_and_shutdown(clone):
@@ -326,3 +352,31 @@ def test_compare(clone):
     other = clone.run([*command, "--set", "enable_hashjoin=off"])
     assert other.returncode == 0, other.stderr
     assert "rows: same, plan: differs" in other.stdout
+
+
+def test_recorded_run(clone):
+    """The plan, time and buffers of the recorded run stand beside the others, if the server's log
+    has them. Bug: they are another statement's, or an earlier version's."""
+    file, log = clone.folder / "logged.sql", clone.folder / "production.log"
+    file.write_text(clone.logged + ";\n")
+    text = (clone.stack.logs / "postgres.log").read_text()
+    log.write_text(text)
+    owned("postgres", log)
+    command = [clone.folder / "confide", "replay", file, "--dbname", clone.url]
+    command += ["--bindir", PG_BIN, "--search-path", "tpch", "--compare", "--log", log]
+    found = clone.run(command)
+    assert found.returncode == 0, found.stderr
+    recorded, replayed = re.fullmatch(
+        r"-- recorded\n(.*)\n-- as recorded\n(.*)\n-- as it would be\n.*", found.stdout, re.S
+    ).groups()
+    for plan in (recorded, replayed):
+        assert re.search(r"actual time=\S+ rows=\d+", plan)
+        assert "Buffers: shared hit=" in plan
+        assert len(re.findall(r"Execution Time: [\d.]+ ms", plan)) == 1
+    nodes = [re.findall(r"->  (\w+ \w+)", plan) for plan in (recorded, replayed)]
+    assert nodes[0] == nodes[1]
+    (clone.folder / "other.sql").write_text("SELECT 1")
+    command[2] = clone.folder / "other.sql"
+    refused = clone.run(command)
+    assert refused.returncode == 1
+    assert "no plan of this statement" in refused.stderr

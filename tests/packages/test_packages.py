@@ -61,6 +61,35 @@ def test_same_bytes_again(packages, tmp_path):
         assert (tmp_path / package.name).read_bytes() == package.read_bytes()
 
 
+def test_measurement(packages, unpacked):
+    """It stands beside the packages and in one, and is that of the program that is in it: what a
+    policy may name. Bug: the measurement of a build that nobody gets."""
+    beside = packages["confide-keeper"].with_suffix(".measurement").read_text()
+    within = unpacked / "usr/share/doc/confide-keeper/measurement"
+    measured = run(unpacked / "usr/bin/confide", "measure", unpacked / "usr/bin/confide-keeper")
+    assert within.read_text() == beside == measured
+    assert re.fullmatch(r"[0-9a-f]{96}\n", measured)
+
+
+def test_systemd_takes_the_units(unpacked, tmp_path):
+    """It knows each setting, and each program is there. (Nothing is started: it need not run.)"""
+    root = tmp_path / "root"
+    shutil.copytree(unpacked, root)
+    units = root / "lib/systemd/system"
+    names = sorted(path.name for path in units.glob("confide-*.service"))
+    assert names == [f"confide-{name}.service" for name in ("broker", "disk", "keeper", "proxy")]
+    for other in ("bin/sh", "bin/kill", "bin/mount", "bin/umount", "sbin/cryptsetup"):
+        (root / other).parent.mkdir(exist_ok=True)
+        shutil.copy("/bin/true", root / other)
+    for target in ("sysinit", "basic", "shutdown", "multi-user", "network", "network-online"):
+        (units / f"{target}.target").write_text("[Unit]\nDescription=of the distribution\n")
+    (units / "postgresql.service").write_text("[Service]\nExecStart=/bin/sh\n")
+    for name in names:
+        command = ["systemd-analyze", "verify", "--man=no", f"--root={root}", name]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert (done.returncode, done.stdout + done.stderr) == (0, ""), name
+
+
 def test_units_and_configurations(unpacked):
     for name, file in (("confide-keeper", "keeper.toml"), ("confide-proxy", "proxy.toml")):
         unit = (unpacked / "lib/systemd/system" / f"{name}.service").read_text()

@@ -9,14 +9,14 @@ about `pay + 0` as often as it likes, and no account says so.
 
 import json
 import os
+import re
 import signal
 
 import pytest
+from accounts import KINDS, accounts
 from results import run
 from stack import ROOT, Stack, alive
 from waiting import until
-
-KINDS = ["booleans", "orders", "ranks", "tokens", "shown"]
 
 
 @pytest.fixture(scope="module")
@@ -25,16 +25,6 @@ def kept(stack):
     made.up()
     yield made
     made.down("--remove")
-
-
-def accounts(dba, schema, principal="app"):
-    """By column, by kind."""
-    found = dba.execute(
-        f"""SELECT column_name, {", ".join(KINDS)} FROM confide.confide_stat_leakage
-        WHERE schema_name = %s AND principal = %s""",
-        [schema, principal],
-    ).fetchall()
-    return {column: dict(zip(KINDS, counts, strict=True)) for column, *counts in found}
 
 
 @pytest.fixture
@@ -47,13 +37,21 @@ def emp(app, dba, schema):
 
     def told(sql, settings=(), principal="app", connection=app):
         """What a statement adds."""
+
+        def ask():
+            for setting in settings:
+                connection.execute(f"SET {setting}")
+            done = run(connection, sql)
+            assert done.sqlstate is None, done
+            connection.execute("RESET ALL")
+            connection.execute(f'SET search_path = "{schema}"')
+
+        return during(ask, principal)
+
+    def during(act, principal="app"):
+        """What somebody's acts add."""
         before = accounts(dba, schema, principal)
-        for setting in settings:
-            connection.execute(f"SET {setting}")
-        done = run(connection, sql)
-        assert done.sqlstate is None, done
-        connection.execute("RESET ALL")
-        connection.execute(f'SET search_path = "{schema}"')
+        act()
         after = accounts(dba, schema, principal)
         added = {}
         for column, counts in after.items():
@@ -63,6 +61,7 @@ def emp(app, dba, schema):
             added[column] = {kind: n for kind, n in more.items() if n}
         return {column: more for column, more in added.items() if more}
 
+    told.during = during
     return told
 
 
@@ -97,6 +96,32 @@ def test_kinds(emp, app, dba, schema):
     app.execute("CREATE INDEX ON emp (pay)")
     found = emp("SELECT id FROM emp WHERE pay = 3", ["enable_seqscan = off"])
     assert found["pay"]["orders"] > 0
+
+
+def test_by_node(emp, app):
+    """EXPLAIN (ANALYZE) says at each node what it has had disclosed: as much as the account."""
+    app.execute("SET enable_nestloop = off; SET enable_mergejoin = off")
+    for sql, column, kind, name in [
+        ("SELECT id FROM emp WHERE pay + 0 > 3", "pay", "booleans", "Bits Declassified"),
+        ("SELECT id FROM emp ORDER BY pay + 1", "pay", "ranks", "Rows Ranked"),
+        ("SELECT count(*) FROM emp GROUP BY name", "name", "tokens", "Groups"),
+        (
+            "SELECT a.id FROM emp a JOIN emp b ON a.pay = b.pay",
+            "pay",
+            "tokens",
+            "Rows Hashed",
+        ),
+    ]:
+        plan = []
+
+        def asked(sql=sql, plan=plan):
+            plan += run(app, f"EXPLAIN (ANALYZE, COSTS off, TIMING off) {sql}").rows
+
+        told = emp.during(asked)
+        text = "\n".join(line for (line,) in plan)
+        numbers = [int(n) for n in re.findall(rf"{name}: (\d+)", text)]
+        assert numbers, text
+        assert sum(numbers) == told[column][kind], text
 
 
 def test_without_a_client(emp, dba, app, schema):

@@ -258,6 +258,15 @@ def test_query(tools, stack, app, schema):
     assert json.loads(out.read_text())["rows"] == [["7"]]
     again = ("verify", "result", out, "--key", signing_key(tools))
     assert tools.confide(*again)[0] == 0
+    # The compact form is the same result.
+    long = len(out.read_bytes())
+    more = ("--signed", "--compact", "--evidence", policy, "--simulated")
+    assert tools.confide(*asked, *more)[0] == 0
+    assert len(out.read_bytes()) < long
+    code, said = tools.confide(*again)
+    assert (code, "verified: the whole result" in said) == (0, True), said
+    out.write_bytes(out.read_bytes()[:-1] + b"x")
+    assert tools.confide(*again)[0] == 1
     out.unlink()
     other = tools.policy("00" * 48, name="other.toml")
     code, said = tools.confide(*asked, "--evidence", other, "--simulated")

@@ -213,6 +213,29 @@ def test_key_of_a_disk(site):
     assert disk_key(site)[:2] == (NO_ROOT_KEY, "")
 
 
+def test_disk(site):
+    """What the unit and its recipe say, on a file instead of a device, without the kernel's part:
+    cryptsetup makes the disk with the broker's key, and opens it with that and no other. Bug: a
+    key that cryptsetup reads otherwise at the next boot, or an empty one that opens."""
+    site.broker(site.measurement, names=("disk-data", "disk-logs"))
+    disk = site.directory / "disk"
+    disk.write_bytes(bytes(32 << 20))
+
+    def cryptsetup(key, *words) -> int:
+        command = ["cryptsetup", *words, "--batch-mode", "--key-file", "-", disk]
+        return subprocess.run(command, input=key, capture_output=True, text=True).returncode
+
+    weak = ("--pbkdf", "pbkdf2", "--pbkdf-force-iterations", "1000")  # a key, not a password
+    opens = ("open", "--type", "luks2", "--test-passphrase")
+    assert cryptsetup(disk_key(site)[1], "luksFormat", "--type", "luks2", *weak) == 0
+    assert cryptsetup(disk_key(site)[1], *opens) == 0
+    assert cryptsetup(disk_key(site, "disk-logs")[1], *opens) != 0
+    site.broker("00" * 48, names=("disk-data",))
+    code, key, _ = disk_key(site)
+    assert (code, key) == (NO_ROOT_KEY, "")
+    assert cryptsetup(key, *opens) != 0
+
+
 def test_units(site):
     """The options in the units are those of the programs, and the broker's unit starts one. Bug: a
     recipe that nobody can follow."""

@@ -12,13 +12,22 @@ import subprocess
 
 import psycopg
 import pytest
-from dumps import another_database, fill, finish, holds, not_ready, not_valid, restored, same, tool
+from dumps import (
+    FORMS,
+    another_database,
+    dump_and_restore,
+    fill,
+    finish,
+    holds,
+    not_ready,
+    not_valid,
+    restored,
+    same,
+)
 from results import run
 from stack import PG_BIN
 
 WAYS = ["straight", "proxy"]
-FORMS = ["plain", "inserts", "columns", "custom", "directory", "data only", "by table"]
-PSQL = ["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d"]
 
 
 @pytest.fixture
@@ -31,28 +40,6 @@ def people(app):
 def other(stack, people):
     with another_database(stack) as addresses:
         yield addresses
-
-
-def dump_and_restore(source, target, schema, form, directory, env):
-    """`source` and `target` are addresses."""
-    head = ["pg_dump", "-d", source]
-    whole = [*head, "-n", schema]
-    options = {"inserts": ["--rows-per-insert=7"], "columns": ["--column-inserts"]}
-    if form == "directory":
-        tool(*whole, "-Fd", "-j", 2, "-f", directory / "dump")
-        tool("pg_restore", "--exit-on-error", "-j", 2, "-d", target, directory / "dump", env=env)
-    elif form == "custom":
-        tool("pg_restore", "--exit-on-error", "-d", target, stdin=tool(*whole, "-Fc"), env=env)
-    elif form in ("data only", "by table"):
-        tool(*PSQL, target, stdin=tool(*whole, "--section=pre-data"), env=env)
-        if form == "data only":
-            tool(*PSQL, target, stdin=tool(*whole, "--data-only"), env=env)
-        for table in ("visit", "person") if form == "by table" else ():
-            data = tool(*head, "-t", f'"{schema}".{table}', "--data-only")
-            tool(*PSQL, target, stdin=data, env=env)
-        tool(*PSQL, target, stdin=tool(*whole, "--section=post-data"), env=env)
-    else:
-        tool(*PSQL, target, stdin=tool(*whole, *options.get(form, [])), env=env)
 
 
 @pytest.mark.parametrize("form", FORMS)

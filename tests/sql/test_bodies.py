@@ -91,8 +91,8 @@ def test_as_on_plain_tables(twins):
 @pytest.mark.parametrize(
     "body",
     [
-        "IF NEW.price <= 0 THEN RETURN NULL; END IF; RETURN NEW;",
-        "NEW.name := coalesce(NEW.name, 'nobody'); RETURN NEW;",
+        "CASE NEW.name || 'nobody' WHEN NEW.kind THEN RETURN NULL; ELSE RETURN NEW; END CASE;",
+        "NEW.name := coalesce(NEW.name, 'nobody'); RAISE NOTICE 'nobody'; RETURN NEW;",
     ],
 )
 def test_refused(twins, body):
@@ -102,3 +102,69 @@ def test_refused(twins, body):
         f"CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {body} END $$",
     )
     assert outcome.sqlstate == "0A000"
+
+
+# Of constants that are sealed: signs, casts, parts of texts, CASE, types of columns, plain quotes.
+SEALED = """
+CREATE TABLE part (id int PRIMARY KEY, tag enc_text, size enc_int4, state enc_text, seen enc_date);
+CREATE FUNCTION filled() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE usual part.state%TYPE := 'usual';
+BEGIN
+    CASE NEW.state WHEN 'new', 'fresh' THEN NEW.size := -1; WHEN usual THEN NEW.size := 77;
+        ELSE NEW.state := 'is ' || NEW.state || ', no more'; END CASE;
+    NEW.tag := NEW.tag || '!'::text;
+    NEW.seen := '2024-02-29'::date;
+    IF NEW.size < -70000 THEN RETURN NULL; END IF;
+    RETURN NEW;
+END $$;
+CREATE FUNCTION small() RETURNS bigint LANGUAGE sql
+    AS 'SELECT count(*) FROM part WHERE size = -1 AND tag LIKE ''A%''';
+CREATE TRIGGER filled BEFORE INSERT OR UPDATE ON part FOR EACH ROW EXECUTE FUNCTION filled()
+"""
+SEALED_USED = [
+    "INSERT INTO part VALUES (1, 'Axle', 5, 'new'), (2, 'Bolt', 6, 'usual'), (3, 'Cog', 7, 'old')",
+    "INSERT INTO part VALUES (4, 'Disc', -70001, 'x'), (5, NULL, 1, NULL)",
+    "UPDATE part SET state = 'fresh' WHERE id = 3",
+    "SELECT small()",
+    "SELECT * FROM part ORDER BY id",
+]
+OTHER_NAMES = [
+    *(("enc_", ""), ("part", "piece"), ("tag", "label"), ("size", "width"), ("state", "status")),
+    *(("seen", "shown"), ("filled", "completed"), ("small", "tiny")),
+]
+
+
+@pytest.mark.parametrize("family", ["enc_", "rnd_"])
+def test_sealed_constants(app, dba, plain_twin, family):
+    def of_plain_types(sql):
+        for word, other in OTHER_NAMES:
+            sql = sql.replace(word, other)
+        return sql
+
+    for connection, sql in ((app, SEALED), (plain_twin, of_plain_types(SEALED))):
+        for statement in sql.replace("enc_", family).strip().split(";\nCREATE "):
+            connection.execute("CREATE " + statement.removeprefix("CREATE "))
+    for sql in SEALED_USED:
+        protected, plain = run(app, sql), run(plain_twin, of_plain_types(sql))
+        assert protected.sqlstate is None, (sql, protected.message)
+        assert protected.rows == plain.rows, sql
+    bodies = "SELECT prosrc FROM pg_proc WHERE proname IN ('filled', 'small')"
+    for (body,) in dba.execute(bodies).fetchall():
+        assert "cfd1." in body
+        assert not [word for word in ("'usual'", "no more", "2024", "70000", "A%") if word in body]
+
+
+def test_a_trigger_of_another_table(app):
+    """The constant would not fit when the trigger runs (42846), perhaps much later."""
+    app.execute("CREATE TABLE one (name enc_text); CREATE TABLE other (name text)")
+    made = "CREATE FUNCTION {} RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {} RETURN NEW; END $$"
+    app.execute(made.format("f()", "NEW.name := coalesce(NEW.name, 'none');"))
+    app.execute(made.format("g()", "IF TG_TABLE_NAME = 'one' THEN NEW.name := 'someone'; END IF;"))
+    trigger = "CREATE TRIGGER {0} BEFORE INSERT ON {1} FOR EACH ROW EXECUTE FUNCTION {0}()"
+    refused = run(app, trigger.format("f", "other"))
+    assert refused.sqlstate == "0A000", refused
+    assert '"name"' in refused.message
+    for function, table in (("f", "one"), ("g", "other")):
+        app.execute(trigger.format(function, table))
+    app.execute("INSERT INTO other VALUES ('plain'); INSERT INTO one VALUES (NULL)")
+    assert run(app, "SELECT name FROM one").rows == [("none",)]

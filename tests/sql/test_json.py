@@ -145,7 +145,51 @@ SELECT id FROM t WHERE j = '1'
 SELECT DISTINCT j FROM t
 SELECT min(b) FROM t
 SELECT sum((b ->> 'a')::int) FROM t WHERE b ->> 'a' = '2'
+SELECT json_agg(k ORDER BY id), jsonb_agg(n ORDER BY id DESC), json_agg(z) FROM t WHERE id < 3
+SELECT json_agg(b ORDER BY id), jsonb_agg(j ORDER BY id) FROM t
+SELECT json_agg(k) FROM t WHERE false
+SELECT coalesce(json_agg(k), '[]'), coalesce(jsonb_agg(k), '[]'::jsonb) FROM t WHERE false
+SELECT k, json_agg(id ORDER BY id), jsonb_agg(b -> 'a' ORDER BY id) FROM t GROUP BY k ORDER BY k
+SELECT json_agg(k ORDER BY id) FILTER (WHERE k = 'a' AND b ? 'a') FROM t
+SELECT id, json_agg(k) OVER (ORDER BY id ROWS 1 PRECEDING) FROM t ORDER BY id
+SELECT json_object_agg(id, k ORDER BY id), jsonb_object_agg(k, n ORDER BY id) FROM t WHERE id < 5
+SELECT json_object_agg(k, id ORDER BY id), jsonb_object_agg('a', b ORDER BY id) FROM t
+SELECT json_object_agg(b ->> 'none', id) FROM t
+SELECT jsonb_object_agg(b ->> 'none', k) FROM t
+SELECT json_object_agg(b, k) FROM t WHERE id = 0
+SELECT json_agg(json_build_object('k', k, 'id', id) ORDER BY id) FROM t WHERE k LIKE 'b%'
+SELECT json_agg(t ORDER BY t.id) FROM t WHERE id < 3
+SELECT row_to_json(t), to_json(t), to_jsonb(t) FROM t WHERE id = 5
 """.strip().splitlines()
+
+# What Hasura, PostgREST and Prisma send, and rows of other kinds.
+OF_ROWS = """
+SELECT json_agg(t.*), jsonb_agg(t)
+FROM (SELECT id AS "I d", k, NULL::text AS "{", ARRAY[id] AS list FROM t ORDER BY id) t;
+SELECT id, jsonb_agg(k) FILTER (WHERE id > 2) OVER w AS x FROM t
+WINDOW w AS (ORDER BY id) ORDER BY 1;
+SELECT t.id, json_agg(u ORDER BY u.id) FROM t LEFT JOIN t u ON u.id = t.id + 12
+GROUP BY t.id ORDER BY 1;
+SELECT t.id, row_to_json(u) FROM t LEFT JOIN (SELECT id, k FROM t) u ON u.id = t.id + 12
+ORDER BY 1;
+SELECT row_to_json(x)::jsonb ->> 'k', json_agg(x) FROM t x WHERE id = 3
+GROUP BY x.id, x.k, x.*;
+SELECT json_agg(x)
+FROM (SELECT 'y' AS y, t.k, p.* FROM t, p WHERE id < 3 ORDER BY id) x;
+SELECT coalesce(json_agg("root"), '[]') AS "root"
+FROM (SELECT row_to_json((SELECT "_e"
+    FROM (SELECT "_b"."id" AS "id", "_b"."k" AS "name") AS "_e")) AS "root"
+  FROM (SELECT * FROM t WHERE ('true') ORDER BY id LIMIT 4) AS "_b") AS "_r";
+WITH s AS (SELECT t.id, t.k FROM t)
+SELECT null::bigint, pg_catalog.count(_p), coalesce(json_agg(_p), '[]') AS body
+FROM (SELECT * FROM s ORDER BY id) _p;
+SELECT coalesce(jsonb_agg("__d"), '[]') AS "__d"
+FROM (SELECT jsonb_build_object('id', t1.id, 'k', t1.k) AS "__d"
+  FROM (SELECT t0.* FROM t AS t0 ORDER BY id) AS t1) AS t2;
+SELECT t.id, x.list FROM t LEFT JOIN LATERAL (SELECT json_agg(y)::jsonb AS list
+  FROM (SELECT u.k, u.n FROM t u WHERE u.k = t.k AND u.id < 4 ORDER BY u.id) y) x ON true
+ORDER BY 1
+""".strip().split(";")
 
 INPUTS = [
     "",
@@ -174,6 +218,7 @@ def sides(stack):
             connection.execute(f"CREATE SCHEMA {name}")
             connection.execute(f"SET search_path = {name}")
             connection.execute("SET timezone = 'America/New_York'")
+            connection.execute("CREATE TABLE p AS SELECT 1 AS more")
             connection.execute(SETUP.format(p=p))
             for at, document in enumerate(DOCUMENTS):
                 connection.execute(
@@ -192,7 +237,7 @@ def test_expression(sides, expression):
         compare(sides, f"SELECT {expression} FROM t WHERE id = {at}")
 
 
-@pytest.mark.parametrize("statement", CONDITIONS)
+@pytest.mark.parametrize("statement", CONDITIONS + OF_ROWS)
 def test_statement(sides, statement):
     compare(sides, statement)
 
@@ -265,3 +310,20 @@ def test_refused(sides, expression):
     with pytest.raises(psycopg.errors.FeatureNotSupported) as refused:
         sides[1].execute(f"SELECT {expression} FROM t")
     assert "->>" in refused.value.diag.message_hint
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT json_agg(DISTINCT k) FROM t",
+        # The columns of catalogs are not known, so the document would miss some.
+        "SELECT json_agg(x) FROM (SELECT * FROM t, pg_am) x",
+        "SELECT row_to_json(x) FROM (SELECT k, a.* FROM t, pg_get_keywords() a) x",
+    ],
+)
+def test_refused_of_rows(sides, query):
+    """What cannot be put together is refused, and nothing is left out."""
+    with pytest.raises(psycopg.errors.FeatureNotSupported) as refused:
+        sides[1].execute(query)
+    hint = refused.value.diag.message_hint
+    assert "subquery" in hint or "protected columns" in hint

@@ -349,14 +349,17 @@ def test_domain_is_refused_or_works(app):
         assert outcome.sqlstate == "0A000"
 
 
-def test_function_with_constants_is_refused(emp):
-    """Constants of a body cannot be told apart: nothing is stored in the clear."""
-    outcome = run(
+def test_function_with_constants(emp, dba):
+    """The body is stored with the constant sealed. Bug: `pg_proc` has it in the clear."""
+    run(
         emp,
         "CREATE FUNCTION f() RETURNS bigint LANGUAGE sql AS "
         "$$SELECT count(*) FROM emp WHERE name = 'Ada'$$",
     )
-    assert outcome.sqlstate == "0A000"
+    (body,) = run(dba, "SELECT prosrc FROM pg_proc WHERE oid = 'f'::regproc").rows[0]
+    assert "cfd1." in body
+    assert "Ada" not in body
+    assert run(emp, "SELECT f()").rows == [("1",)]
 
 
 def test_protected_column_made_plain(emp):

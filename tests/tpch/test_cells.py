@@ -10,24 +10,12 @@ from results import run
 from tpch_data import PRIMARY, QUERIES, TABLES
 
 SCALE = 0.01
-# A tenth of the orders, with their lines.
-LAST_ORDER = 6000
-
-
-def fewer(directory, target):
-    """The data without most orders; where they are."""
-    for table in TABLES:
-        rows = (directory / f"{table}.tbl").read_text().splitlines(keepends=True)
-        if table in ("orders", "lineitem"):
-            rows = [row for row in rows if int(row.split("|")[0]) <= LAST_ORDER]
-        (target / f"{table}.tbl").write_text("".join(rows))
-    return target
 
 
 @pytest.fixture(scope="module")
 def sides(stack, tmp_path_factory):
     """Connections to the plain tables and to those of cells."""
-    data = fewer(tpch_data.generate(SCALE), tmp_path_factory.mktemp("tpch"))
+    data = tpch_data.fewer(tpch_data.generate(SCALE), tmp_path_factory.mktemp("tpch"))
     connections = []
     for schema, family in (("tpch_cells_plain", ""), ("tpch_cells", "rnd_")):
         connection = stack.connect_app()

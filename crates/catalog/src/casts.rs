@@ -181,3 +181,11 @@ pub fn plain_casts() -> Vec<(TypeCode, TypeCode, Context)> {
     all.push((Varchar, Bpchar, Context::Assignment));
     all
 }
+
+/// Casts from `name`, the type of `current_user` and of most columns of catalogs, as `pg_cast` has
+/// them to the twins.
+pub const NAME_CASTS: [(TypeCode, Context); 3] = [
+    (Text, Context::Implicit),
+    (Varchar, Context::Assignment),
+    (Bpchar, Context::Assignment),
+];

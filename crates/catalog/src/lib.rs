@@ -20,7 +20,7 @@ mod signatures;
 mod types;
 
 pub use aggregates::{AggregateSignature, aggregates};
-pub use casts::{Cast, CastMethod, Context, casts, plain_casts};
+pub use casts::{Cast, CastMethod, Context, NAME_CASTS, casts, plain_casts};
 pub use functions::{Arg, Function, functions};
 pub use operators::{Operator, OperatorClass, Symbol, operator_classes, operators, sort_supports};
 pub use signatures::{Signature, Signatures, signatures, signatures_with};

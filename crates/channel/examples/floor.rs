@@ -63,6 +63,7 @@ fn connect(path: &Path) -> Result<BackendEnd, Box<dyn std::error::Error>> {
         database: 0,
         session: 0,
         pass: [0; 16],
+        role: 0,
     };
     let start = Instant::now();
     loop {

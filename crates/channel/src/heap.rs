@@ -1,6 +1,82 @@
-//! The allocator's memory. It is in this crate because it takes a C call, and `unsafe` is allowed
-//! here only.
+//! The allocator's memory: freed memory is overwritten, and given back to the system. It is in this
+//! crate because it takes pointers and a C call, and `unsafe` is allowed here only.
+//!
+//! Invariant: no byte of an allocation is in memory that was freed, nor in what is returned to the
+//! system.
 #![allow(unsafe_code)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::mem::MaybeUninit;
+
+/// The system's allocator, but memory is overwritten before it is freed: a value that is released
+/// is not in the process's memory any more. A block that grows is moved, since the system's own
+/// `realloc` could leave a copy behind.
+pub struct Wiping<A = System>(A);
+
+impl Wiping {
+    /// Over the system's allocator.
+    #[must_use]
+    pub const fn new() -> Wiping {
+        Wiping(System)
+    }
+}
+
+impl Default for Wiping {
+    fn default() -> Wiping {
+        Wiping::new()
+    }
+}
+
+/// Writes zeros, which the compiler must not leave out although nobody reads what is freed.
+///
+/// # Safety
+/// So many bytes belong to the caller.
+#[inline]
+unsafe fn overwrite(block: *mut u8, size: usize) {
+    type Byte = MaybeUninit<u8>;
+    type Word = MaybeUninit<u64>;
+    fn zero<T>(place: &mut MaybeUninit<T>, value: T) {
+        // SAFETY: a reference is valid and aligned.
+        unsafe { std::ptr::write_volatile(place, MaybeUninit::new(value)) }
+    }
+    // SAFETY: as the caller promises; the bytes need not be initialised.
+    let bytes = unsafe { std::slice::from_raw_parts_mut(block.cast::<Byte>(), size) };
+    // SAFETY: any bytes are a word.
+    let (before, words, after) = unsafe { bytes.align_to_mut::<Word>() };
+    let mut lines = words.chunks_exact_mut(8);
+    for line in &mut lines {
+        line.iter_mut().for_each(|word| zero(word, 0));
+    }
+    lines
+        .into_remainder()
+        .iter_mut()
+        .for_each(|word| zero(word, 0));
+    before
+        .iter_mut()
+        .chain(after)
+        .for_each(|byte| zero(byte, 0));
+}
+
+// SAFETY: memory comes from the allocator below and goes back to it with the same layout. `realloc`
+// is the trait's own, which allocates, copies and frees.
+unsafe impl<A: GlobalAlloc> GlobalAlloc for Wiping<A> {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as the caller promises.
+        unsafe { self.0.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as the caller promises.
+        unsafe { self.0.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: the block is as long as its layout says, and nobody else's.
+        unsafe { overwrite(block, layout.size()) };
+        // SAFETY: as the caller promises.
+        unsafe { self.0.dealloc(block, layout) }
+    }
+}
 
 /// Returns freed memory to the system, including free ranges between allocations. Has no effect on
 /// locked memory.
@@ -9,5 +85,57 @@ pub fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     unsafe {
         libc::malloc_trim(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    /// Looks at what is freed.
+    #[derive(Default)]
+    struct Watching {
+        freed: Cell<usize>,
+        left: Cell<usize>,
+    }
+
+    // SAFETY: memory comes from the system's allocator and goes back to it with the same layout.
+    unsafe impl GlobalAlloc for Watching {
+        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+            // SAFETY: as the caller promises.
+            unsafe { System.alloc(layout) }
+        }
+
+        unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+            // SAFETY: the tests have written all of it.
+            let bytes = unsafe { std::slice::from_raw_parts(block, layout.size()) };
+            let left = bytes.iter().filter(|byte| **byte != 0).count();
+            self.left.set(self.left.get() + left);
+            self.freed.set(self.freed.get() + layout.size());
+            // SAFETY: as the caller promises.
+            unsafe { System.dealloc(block, layout) }
+        }
+    }
+
+    /// Bug: what is freed is still in memory, and in whatever is allocated there.
+    #[test]
+    fn freed_memory_is_overwritten() {
+        let heap = Wiping(Watching::default());
+        for size in [1, 4, 7, 8, 9, 13, 16, 17, 31, 32, 33, 64, 1000, 1 << 20] {
+            let layout = Layout::from_size_align(size, 8).unwrap();
+            // SAFETY: the layout is not empty; the block is freed with the layout that it has.
+            unsafe {
+                let block = heap.alloc(layout);
+                block.write_bytes(0xaa, size);
+                let grown = heap.realloc(block, layout, size * 2);
+                assert_eq!(*grown.add(size - 1), 0xaa);
+                grown.write_bytes(0xbb, size * 2);
+                let layout = Layout::from_size_align(size * 2, 8).unwrap();
+                heap.dealloc(grown, layout);
+            }
+            assert_eq!(heap.0.freed.take(), size * 3);
+            assert_eq!(heap.0.left.take(), 0);
+        }
     }
 }

@@ -12,11 +12,13 @@
 //! [`Error`].
 //!
 //! This is the only crate with `unsafe`: modules `mapping` (shared memory), `socket` (system
-//! calls), [`heap`] (the allocator), [`urgency`] (the scheduler) and [`floor`] (fork).
+//! calls), [`heap`] (the allocator), [`urgency`] (the scheduler), [`floor`]
+//! (fork) and [`secret`] (memory for keys).
 #![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod floor;
 pub mod ring;
+pub mod secret;
 pub mod urgency;
 
 mod backend;

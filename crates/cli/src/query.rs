@@ -14,6 +14,9 @@ use std::process::{Command, Stdio};
 pub struct Arguments {
     /// One SELECT, without a semicolon.
     statement: String,
+    /// Ask for a signed result, as the command always does.
+    #[arg(long)]
+    signed: bool,
     /// The keeper's signing key, as `confide pubkey --signing` prints it; optional with --evidence.
     #[arg(long, value_name = "KEY", required_unless_present_any = ["evidence", "simulated"])]
     key: Option<String>,
@@ -29,6 +32,9 @@ pub struct Arguments {
     /// File for the result; without it, the result is printed.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Write the compact form instead of JSON.
+    #[arg(long, requires = "out")]
+    compact: bool,
     /// Directory of psql (default: search PATH).
     #[arg(long, value_name = "DIR")]
     bindir: Option<PathBuf>,
@@ -44,6 +50,10 @@ pub fn run(arguments: &Arguments) -> Result<String, String> {
     let report = verify::answer(&bundle, key, nonce.as_bytes(), &rules)?;
     match &arguments.out {
         Some(path) => {
+            let bundle = match arguments.compact {
+                true => verify::compact(&bundle)?,
+                false => bundle,
+            };
             let written = std::fs::write(path, &bundle);
             written.map_err(|e| format!("{}: {e}", path.display()))?;
             Ok(report)

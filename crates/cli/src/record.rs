@@ -66,6 +66,9 @@ pub struct Start {
     /// Only sessions of this database.
     #[arg(long, value_name = "NAME")]
     database: Option<String>,
+    /// Only sessions that have logged in to the database as this role.
+    #[arg(long, value_name = "NAME", conflicts_with = "calls")]
+    role: Option<String>,
     /// Maximum duration in seconds.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seconds: u64,
@@ -157,14 +160,21 @@ fn begin(start: &Start) -> Result<String, String> {
     if start.calls {
         words += " calls";
     }
-    if let Some(name) = &start.database {
+    let named = [
+        ("database", "pg_database WHERE datname", &start.database),
+        ("role", "pg_roles WHERE rolname", &start.role),
+    ];
+    for (what, catalog, name) in named {
+        let Some(name) = name else {
+            continue;
+        };
         let query = format!(
-            "SELECT oid FROM pg_catalog.pg_database WHERE datname = {};\n",
+            "SELECT oid FROM pg_catalog.{catalog} = {};\n",
             literal(name)
         );
         match start.place.ask(&query)?.trim() {
-            "" => return Err(format!("there is no database {name}")),
-            oid => words += &format!(" database={oid}"),
+            "" => return Err(format!("there is no {what} {name}")),
+            oid => words += &format!(" {what}={oid}"),
         }
     }
     let at = |e| format!("{}: {e}", start.key.display());

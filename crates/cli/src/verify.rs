@@ -195,6 +195,18 @@ pub fn answer(
     }
 }
 
+/// The compact form of a result, or of a cell.
+///
+/// # Errors
+/// It is neither.
+pub fn compact(bytes: &[u8]) -> Result<Vec<u8>, String> {
+    let signed = decode(bytes).map_err(|e| e.to_string())?;
+    Ok(match signed {
+        Signed::Whole(result) => result.to_bytes(),
+        Signed::Cell(cell) => cell.to_bytes(),
+    })
+}
+
 /// Makes a nonce: 32 hexadecimal digits.
 ///
 /// # Errors

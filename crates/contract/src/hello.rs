@@ -59,7 +59,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 /// The first message of a backend.
 ///
 /// Bytes: magic 0..4, version 4..8, process id 8..12, database OID 12..16, session to join 16..24
-/// (0: a new one), the pass 24..40, zero 40..48.
+/// (0: a new one), the pass 24..40, role OID 40..44, zero 44..48.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hello {
     /// [`crate::VERSION`] of the sender.
@@ -73,6 +73,9 @@ pub struct Hello {
     /// The pass that the session's leader has announced
     /// ([`crate::Kind::Announce`]), or zeros.
     pub pass: [u8; 16],
+    /// OID of the role that the session belongs to, as the backend says; 0 if it has none. It
+    /// selects what is recorded, and opens nothing.
+    pub role: u32,
 }
 
 impl Hello {
@@ -85,6 +88,7 @@ impl Hello {
         out[12..16].copy_from_slice(&self.database.to_le_bytes());
         out[16..24].copy_from_slice(&self.session.to_le_bytes());
         out[24..40].copy_from_slice(&self.pass);
+        out[40..44].copy_from_slice(&self.role.to_le_bytes());
         out
     }
 
@@ -101,6 +105,7 @@ impl Hello {
             database: u32_at(bytes, 12),
             session: u64_at(bytes, 16),
             pass,
+            role: u32_at(bytes, 40),
         })
     }
 }

@@ -537,4 +537,12 @@ ops! {
     JsonbObject = 245 => Fid { ["enc_jsonbobject"; Renamed]: (Text) -> Jsonb };
     /// `to_jsonb` of an item
     ToJsonb = 246 => Fid { ["enc_tojsonb"; Renamed]: (Text) -> Jsonb };
+    /// `json_object_agg` of a list of keys and values
+    JsonPairs = 247 => Fid { ["enc_jsonpairs"; Renamed]: (Text) -> Json };
+    /// `jsonb_object_agg` of a list of keys and values
+    JsonbPairs = 248 => Fid { ["enc_jsonbpairs"; Renamed]: (Text) -> Jsonb };
+    /// `row_to_json` of a list of names and values
+    JsonRow = 249 => Fid { ["enc_jsonrow"; Renamed]: (Text) -> Json };
+    /// `json_agg` of a list of rows
+    JsonRows = 250 => Fid { ["enc_jsonrows"; Renamed]: (Text) -> Json };
 }

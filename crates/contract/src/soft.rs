@@ -218,5 +218,6 @@ pub const fn shape(precision: u8, scale: u8) -> Option<u8> {
     if precision == 0 || precision > PRECISION_MAX || scale > precision {
         return None;
     }
-    Some(precision * (precision + 1) / 2 + scale)
+    // At most 189; the product has more than eight bits.
+    Some((precision as u16 * (precision as u16 + 1) / 2) as u8 + scale)
 }

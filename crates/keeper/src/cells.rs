@@ -13,6 +13,7 @@ use crate::sealed_file::SealedFile;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
 use aws_lc_rs::hmac;
+use channel::secret::Secret;
 use contract::cell::{
     COLUMN_BYTES, EPOCH_BYTES, HEADER_BYTES, LOOSE, NUMBER_BYTES, SEALED, TAG_BYTES, TOKEN_BYTES,
     TOKENED,
@@ -37,7 +38,7 @@ type Epoch = [u8; EPOCH_BYTES];
 
 /// Seals and opens cells.
 pub struct Cells {
-    root: Zeroizing<[u8; 32]>,
+    root: Arc<Secret<32>>,
     epoch: Epoch,
     number: AtomicU64,
     tokens: hmac::Key,
@@ -126,7 +127,7 @@ impl Cells {
     /// or the file of indexed columns was altered.
     pub fn open(
         directory: &Path,
-        root: &[u8; 32],
+        root: &Arc<Secret<32>>,
         file_key: &Zeroizing<[u8; 32]>,
     ) -> Result<Cells, String> {
         let file = SealedFile::new(directory, FILE, file_key);
@@ -136,13 +137,13 @@ impl Cells {
         };
         let mut token = Zeroizing::new([0; 32]);
         Salt::new(HKDF_SHA256, b"confide")
-            .extract(root)
+            .extract(&**root.as_ref())
             .expand(&[b"confide cell token 1"], HKDF_SHA256)
             .and_then(|okm| okm.fill(&mut *token))
             .map_err(|_| "cannot derive the key of tokens".to_owned())?;
         Ok(Cells {
             tokens: hmac::Key::new(hmac::HMAC_SHA256, &*token),
-            root: Zeroizing::new(*root),
+            root: Arc::clone(root),
             epoch: random().map_err(|e| e.to_string())?,
             number: AtomicU64::new(0),
             keys: RwLock::default(),
@@ -161,7 +162,7 @@ impl Cells {
         let mut bytes = Zeroizing::new([0; 32]);
         let info: [&[u8]; 3] = [b"confide cell 1", &column, &epoch];
         Salt::new(HKDF_SHA256, b"confide")
-            .extract(&*self.root)
+            .extract(&**self.root.as_ref())
             .expand(&info, &AES_256_GCM)
             .and_then(|okm| okm.fill(&mut *bytes))
             .map_err(failed)?;
@@ -296,9 +297,12 @@ impl Opener<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use channel::secret::Wish;
 
     fn cells(root: u8) -> Result<Cells, String> {
-        Cells::open(Path::new(""), &[root; 32], &Zeroizing::new([root; 32]))
+        let secret = Secret::new(&[root; 32], Wish::Off).map_err(|e| e.to_string())?;
+        let file_key = Zeroizing::new([root; 32]);
+        Cells::open(Path::new(""), &Arc::new(secret), &file_key)
     }
 
     /// A keeper that knows only the root key can open cells sealed by another one, and equal values

@@ -3,6 +3,7 @@
 //! error in both.
 
 use crate::machine;
+use channel::secret::Wish;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -40,6 +41,9 @@ pub struct Config {
     pub ledger_publish_dir: PathBuf,
     /// Interval of publication in seconds; a log without new entries is skipped.
     pub ledger_publish_seconds: u64,
+    /// Whether the root key is in memory that the kernel hides from all others, root included: `off`,
+    /// `auto` (if the kernel has `memfd_secret`), `require` (docs/security.md).
+    pub secret_memory: SecretMemory,
     /// Directory of checkpoints; empty: values are lost when the keeper exits.
     pub data_dir: PathBuf,
     /// Directory of recordings (docs/maintenance.md); empty: `recordings` within `data_dir`.
@@ -88,6 +92,9 @@ pub struct Config {
     /// Maximum number of open channels per session: the backend's and those of its parallel
     /// workers.
     pub session_channels: u32,
+    /// Maximum number of copies of the store that backups make at a time; each session makes one at
+    /// most.
+    pub store_copies: u32,
     /// Seconds after which a client's session ends unless the client renews it, which the proxy
     /// does; 0: when its channel is closed. A statement that takes longer fails.
     pub session_lease_seconds: u16,
@@ -121,6 +128,7 @@ impl Default for Config {
             root_key_file: "/var/lib/confide/root.key".into(),
             root_key_source: "file:".into(),
             evidence: "simulated".into(),
+            secret_memory: SecretMemory::Auto,
             ledger_publish_dir: PathBuf::new(),
             ledger_publish_seconds: 60,
             data_dir: PathBuf::new(),
@@ -142,6 +150,7 @@ impl Default for Config {
             session_memory_limit: Bytes(1 << 30),
             max_channels: 512,
             session_channels: 64,
+            store_copies: 4,
             session_lease_seconds: 8 * 60 * 60,
             require_grants: true,
             creators_own: false,
@@ -156,6 +165,28 @@ impl Default for Config {
 /// So many tenths of the memory, in whole megabytes.
 fn share(memory: usize, tenths: usize) -> Bytes {
     Bytes(((memory / 10 * tenths) >> 20 << 20).max(1 << 20))
+}
+
+/// Whether hidden memory is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SecretMemory {
+    /// No.
+    Off,
+    /// If the kernel has it.
+    Auto,
+    /// The keeper does not start without it.
+    Require,
+}
+
+impl From<SecretMemory> for Wish {
+    fn from(setting: SecretMemory) -> Wish {
+        match setting {
+            SecretMemory::Off => Wish::Off,
+            SecretMemory::Auto => Wish::Auto,
+            SecretMemory::Require => Wish::Require,
+        }
+    }
 }
 
 /// Permissions, written in octal.

@@ -129,6 +129,16 @@ pub fn budget(column: &str, limit: u64, kind: &str) -> Error {
         .hint("Ask the column's owner for another budget (confide.budget).")
 }
 
+/// Another copy of the store would be too many.
+pub fn too_many_copies(why: &'static str) -> Error {
+    Error::new(
+        b"53400",
+        "confide: too many copies of the store are under way",
+    )
+    .detail(why)
+    .hint("Wait until a backup has ended.")
+}
+
 /// A column is hidden from the client.
 pub fn no_viewer() -> Error {
     Error::new(b"42501", "confide: the column is hidden from you")

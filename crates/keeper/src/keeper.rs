@@ -7,6 +7,7 @@ use crate::background::Signal;
 use crate::cells::Cells;
 use crate::clients::Clients;
 use crate::config::Config;
+use crate::copies::Copies;
 use crate::delivery::Delivery;
 use crate::durable::Durable;
 use crate::fail::Ended;
@@ -96,6 +97,8 @@ pub struct Keeper {
     pub logs: Logs,
     /// Checkpoints of these logs that anybody may fetch.
     pub(crate) published: Published,
+    /// Copies of the store that are under way.
+    pub(crate) copies: Arc<Copies>,
     /// Recordings for administrators.
     pub recorder: Recorder,
     /// Counters of its activity.
@@ -180,6 +183,7 @@ impl Keeper {
             clients,
             logs: Logs::default(),
             published: Published::open(&config)?,
+            copies: Arc::new(Copies::new(config.store_copies)),
             recorder: Recorder::new(&config.recordings()),
             counters: Counters::default(),
             room,
@@ -213,7 +217,7 @@ impl Keeper {
     /// Returns the session that a backend wants to join, and whether the backend is its leader.
     pub fn session(&self, hello: &Hello) -> Result<(Arc<Session>, bool), Status> {
         if hello.session == 0 {
-            let session = self.begin(hello.database);
+            let session = self.begin((hello.database, hello.role));
             return session.map(|s| (s, true)).ok_or(Status::TooManyChannels);
         }
         let found = self.sessions().get(&hello.session).and_then(Weak::upgrade);
@@ -229,7 +233,7 @@ impl Keeper {
         Ok((session, false))
     }
 
-    fn begin(&self, database: u32) -> Option<Arc<Session>> {
+    fn begin(&self, whose: (u32, u32)) -> Option<Arc<Session>> {
         let limit = self.config.session_memory_limit.0;
         let budget = Budget::within(self.store.budget(), limit, "session_memory_limit");
         let mut sessions = self.sessions();
@@ -241,7 +245,7 @@ impl Keeper {
         };
         let session = Arc::new(Session::new(
             id,
-            database,
+            whose,
             budget,
             &self.numbers,
             &self.delivery,

@@ -8,6 +8,8 @@
 use crate::brokered;
 use crate::config::Config;
 use crate::zone::Zone;
+use aws_lc_rs::hmac;
+use channel::secret::{Secret, wipe_stack};
 use envelope::{Error, ExportKey, Opener, PublicKey, Role, Sealer, SecretKey};
 use ledger::SigningKey;
 use rootkey::{KeySource, RootKey, RootKeyFile, Source};
@@ -38,8 +40,8 @@ pub struct Keys {
     /// Source of the key of standing grants at rest.
     pub standing: Zeroizing<[u8; 32]>,
     /// Key of the hashes of protected values in logs of ledger tables.
-    pub ledger: Zeroizing<[u8; 32]>,
-    root: Zeroizing<[u8; 32]>,
+    pub ledger: hmac::Key,
+    root: Arc<Secret<32>>,
     openers: Mutex<HashMap<Epoch, Arc<Opener>>>,
 }
 
@@ -65,7 +67,7 @@ fn derived<const N: usize>(root: &[u8; 32], what: &[u8]) -> Result<Zeroizing<[u8
 
 impl Keys {
     /// The keys derived from a static key and a root key.
-    pub fn new(secret: SecretKey, root: Zeroizing<[u8; 32]>) -> Result<Keys, Error> {
+    fn new(secret: SecretKey, root: Arc<Secret<32>>) -> Result<Keys, Error> {
         let epoch = ExportKey::fresh_epoch()?;
         Ok(Keys {
             public: secret.public()?,
@@ -74,7 +76,10 @@ impl Keys {
             export: Sealer::export(ExportKey::derive(&root, epoch))?,
             hash: derived(&root, b"confide hash 1")?,
             standing: derived(&root, b"confide standing grants 1")?,
-            ledger: derived(&root, b"confide ledger 1")?,
+            ledger: hmac::Key::new(
+                hmac::HMAC_SHA256,
+                &*derived::<32>(&root, b"confide ledger 1")?,
+            ),
             root,
             openers: Mutex::new(HashMap::new()),
         })
@@ -89,7 +94,9 @@ impl Keys {
         let secret = static_key(&config.key_file)?;
         let source = source(config, &secret)?;
         let root = root_key(config, &*source).map_err(Trouble::Root)?;
-        let keys = Keys::new(secret, root.expose().clone());
+        let root = hide(config, root).map_err(Trouble::Other)?;
+        let keys = Keys::new(secret, root);
+        wipe_stack();
         keys.map_err(|e| Trouble::Other(e.to_string()))
     }
 
@@ -104,7 +111,7 @@ impl Keys {
     }
 
     /// The root key, from which other modules derive keys.
-    pub fn root(&self) -> &[u8; 32] {
+    pub fn root(&self) -> &Arc<Secret<32>> {
         &self.root
     }
 
@@ -139,6 +146,17 @@ impl std::fmt::Display for Trouble {
             Trouble::Other(what) => f.write_str(what),
         }
     }
+}
+
+/// The root key in memory of its own; what it was unwrapped in is overwritten.
+fn hide(config: &Config, root: RootKey) -> Result<Arc<Secret<32>>, String> {
+    let hidden = Secret::new(root.expose(), config.secret_memory.into());
+    let hidden = hidden.map_err(|e| format!("secret_memory: no memfd_secret: {e}"))?;
+    match hidden.is_hidden() {
+        true => tracing::info!("the root key is in hidden memory"),
+        false => tracing::info!("the root key is in memory that root can read (secret_memory)"),
+    }
+    Ok(Arc::new(hidden))
 }
 
 fn static_key(path: &Path) -> Result<SecretKey, Trouble> {

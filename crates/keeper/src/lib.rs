@@ -25,6 +25,7 @@ mod brokered;
 mod cells;
 mod clients;
 mod config;
+mod copies;
 mod delivery;
 mod dispatch;
 mod durable;
@@ -67,6 +68,10 @@ mod told;
 mod viewers;
 mod witness;
 mod zone;
+
+/// Values that were freed are not in memory any more.
+#[global_allocator]
+static HEAP: channel::heap::Wiping = channel::heap::Wiping::new();
 
 pub use clients::Clients;
 pub use config::{Bytes, Config, Mode};

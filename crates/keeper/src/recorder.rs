@@ -161,7 +161,7 @@ impl Recorder {
     pub fn has_deliveries(&self) -> bool {
         let running = lock(&self.running);
         let scope = running.as_ref().map(|running| &running.scope);
-        scope.is_none_or(|scope| scope.principal.is_empty())
+        scope.is_none_or(|scope| scope.principal.is_empty() && scope.role == 0)
     }
 
     /// Whether a log of this client's calls is in progress.
@@ -177,10 +177,12 @@ impl Recorder {
         let running = running.as_mut()?;
         let Scope {
             database,
+            role,
             principal,
             ..
         } = &running.scope;
         let wanted = (*database == 0 || *database == whose.database)
+            && (*role == 0 || *role == whose.role)
             && (principal.is_empty() || whose.principal == Some(principal));
         if !wanted {
             return None;
@@ -344,6 +346,7 @@ mod tests {
         Scope {
             key: key.clone(),
             database: 5,
+            role: 0,
             seconds: 0,
             bytes: 0,
             ring: 0,
@@ -356,6 +359,7 @@ mod tests {
         Whose {
             session: 1,
             database,
+            role: 10,
             principal,
         }
     }
@@ -407,6 +411,26 @@ mod tests {
         assert!(recorder.start(scope(&key, "")).is_err(), "a key twice");
         let recorded = read(&directory.path().join(key.name()), &key, false).expect("it");
         assert!(recorded.chunks.is_empty(), "no handshake");
+    }
+
+    /// Whoever is not recorded may have asked for what is delivered, so nothing is.
+    #[test]
+    fn roles() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let recorder = Recorder::new(directory.path());
+        for (role, wanted) in [(10, true), (11, false)] {
+            let key = Key::generate().expect("a key");
+            let of_role = Scope {
+                role,
+                ..scope(&key, "")
+            };
+            recorder.start(of_role).expect("a recording");
+            let tape = recorder.tape(None, whose(5, None));
+            assert_eq!(tape.is_some(), wanted, "{role}");
+            assert!(!recorder.has_deliveries());
+            assert_eq!(recorder.stop(End::Stopped), Ok(true));
+        }
+        assert!(recorder.has_deliveries());
     }
 
     /// A ring keeps the newest data, and records programs again in each file.

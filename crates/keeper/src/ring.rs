@@ -48,6 +48,7 @@ fn begin(keeper: &Keeper, directory: &Path) -> Result<(), String> {
     let scope = Scope {
         key,
         database: 0,
+        role: 0,
         seconds: 0,
         bytes: config.record_ring_bytes,
         ring: config.record_ring_seconds,

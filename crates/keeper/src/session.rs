@@ -103,6 +103,8 @@ pub struct Session {
     lease: Mutex<Option<Lease>>,
     /// The database specified by the leader.
     pub database: u32,
+    /// The role specified by the leader, as the database says.
+    pub role: u32,
     /// Memory budget of its arenas.
     pub budget: Arc<Budget>,
     /// Its counters.
@@ -155,10 +157,10 @@ impl Session {
         self.tallies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Creates a session without channels.
+    /// Creates a session of this database and role, without channels.
     pub fn new(
         id: u64,
-        database: u32,
+        (database, role): (u32, u32),
         budget: Arc<Budget>,
         numbers: &Arc<Numbers>,
         delivery: &Arc<Delivery>,
@@ -168,6 +170,7 @@ impl Session {
             pass: Mutex::default(),
             lease: Mutex::default(),
             database,
+            role,
             budget,
             counters: Counters::default(),
             handed: Handed::default(),

@@ -100,6 +100,8 @@ pub struct Whose<'a> {
     pub session: u64,
     /// OID of the session's database.
     pub database: u32,
+    /// OID of the session's role, as the database says.
+    pub role: u32,
     /// The session's client.
     pub principal: Option<&'a str>,
 }

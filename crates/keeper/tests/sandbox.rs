@@ -1,6 +1,7 @@
 //! What a keeper's process can do in its sandbox, and what not. A process of its own, which
 //! cannot leave the sandbox: one test, and none beside it.
 
+use channel::secret::{Secret, Wish};
 use keeper::Config;
 use keeper::sandbox::{Standing, restrict_calls, restrict_files};
 use std::fs::{self, File};
@@ -48,6 +49,10 @@ fn nothing_but_what_a_keeper_needs() {
         assert!(done, "without a sandbox: {what}");
     }
 
+    let hides = || Secret::new(&[1], Wish::Require).is_ok();
+    if !hides() {
+        println!("this kernel has no memfd_secret");
+    }
     let standing = restrict_files(&config).unwrap();
     restrict_calls().unwrap();
     let files = standing != Standing::None;
@@ -55,6 +60,8 @@ fn nothing_but_what_a_keeper_needs() {
         let of_files = what.contains("file") || what.contains("directory");
         assert!(!done || of_files && !files, "in the sandbox: {what}");
     }
+
+    assert!(!hides(), "in the sandbox: hide memory");
 
     // What a keeper does all the time.
     let file = config.data_dir.join("segment");

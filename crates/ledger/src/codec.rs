@@ -121,3 +121,18 @@ impl<'a> Reader<'a> {
 }
 
 const SHORT: Error = Error::Malformed("it ends too early");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With the bug a file of some bytes could ask for as much memory as it likes.
+    #[test]
+    fn counts() {
+        let bytes = |count: u64| [&count.to_le_bytes(), [0; 24].as_slice()].concat();
+        assert_eq!(Reader::new(&bytes(3)).count(8), Ok(3));
+        for more in [4, 1 << 40, u64::MAX] {
+            assert_eq!(Reader::new(&bytes(more)).count(8), Err(SHORT));
+        }
+    }
+}

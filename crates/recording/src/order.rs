@@ -1,7 +1,7 @@
 //! What an administrator says to begin and to end a recording, as text for people (`confide.record`)
 //! and as the bytes that the client seals for the keeper.
 //!
-//! Bytes: `R`, 1 to start, 3 to start a log of calls, or 2 to stop, the key, database `u32`, seconds, bytes and ring `u64`, the
+//! Bytes: `R`, 1 to start, 3 to start a log of calls, or 2 to stop, the key, database and role `u32`, seconds, bytes and ring `u64`, the
 //! principal's name. A grant or a command about viewers never begins like that.
 
 use crate::Error;
@@ -15,7 +15,7 @@ const START: u8 = 1;
 const STOP: u8 = 2;
 const START_CALLS: u8 = 3;
 /// Size of what stands before the name.
-const FIXED_BYTES: usize = 2 + KEY_BYTES + 4 + 3 * 8;
+const FIXED_BYTES: usize = 2 + KEY_BYTES + 2 * 4 + 3 * 8;
 
 /// The key that seals a recording, and names it.
 #[derive(Clone, PartialEq, Eq)]
@@ -89,6 +89,8 @@ pub struct Scope {
     pub key: Key,
     /// Sessions of this database only, by its OID; 0: of all.
     pub database: u32,
+    /// Sessions of this role only, by its OID; 0: of all.
+    pub role: u32,
     /// For so long; 0: until it is stopped.
     pub seconds: u64,
     /// So many bytes on disk at most; 0: any number.
@@ -124,6 +126,7 @@ impl Order {
         let mut scope = Scope {
             key: Key(Zeroizing::new([0; KEY_BYTES])),
             database: 0,
+            role: 0,
             seconds: 0,
             bytes: 0,
             ring: 0,
@@ -146,6 +149,7 @@ impl Order {
             match name {
                 "key" => key = Some(Key::parse(value)?),
                 "database" => scope.database = value.parse().map_err(|_| bad())?,
+                "role" => scope.role = value.parse().map_err(|_| bad())?,
                 "principal" => scope.principal = value.to_owned(),
                 "seconds" => scope.seconds = number()?,
                 "bytes" => scope.bytes = number()?,
@@ -166,7 +170,9 @@ impl Order {
         let mut out = Zeroizing::new(Vec::with_capacity(FIXED_BYTES + scope.principal.len()));
         out.extend([MARK, if scope.calls { START_CALLS } else { START }]);
         out.extend(scope.key.bytes());
-        out.extend(scope.database.to_le_bytes());
+        for oid in [scope.database, scope.role] {
+            out.extend(oid.to_le_bytes());
+        }
         for number in [scope.seconds, scope.bytes, scope.ring] {
             out.extend(number.to_le_bytes());
         }
@@ -192,11 +198,13 @@ impl Order {
         };
         let mut rest: &[u8] = fixed.get(2..).unwrap_or_default();
         let key = take::<KEY_BYTES>(&mut rest).ok_or_else(bad)?;
-        let database = take(&mut rest).ok_or_else(bad)?;
+        let mut oid = || take(&mut rest).map(u32::from_le_bytes).ok_or_else(bad);
+        let (database, role) = (oid()?, oid()?);
         let mut number = || take(&mut rest).map(u64::from_le_bytes).ok_or_else(bad);
         Ok(Order::Start(Scope {
             key: Key(Zeroizing::new(key)),
-            database: u32::from_le_bytes(database),
+            database,
+            role,
             seconds: number()?,
             bytes: number()?,
             ring: number()?,
@@ -221,7 +229,7 @@ mod tests {
     fn there_and_back() {
         let key = Key::generate().expect("random bytes");
         let text = format!(
-            "start key={} database=5 principal=ann seconds=6 bytes=7 ring=8",
+            "start key={} database=5 role=10 principal=ann seconds=6 bytes=7 ring=8",
             *key.to_text()
         );
         let order = Order::read(&text).expect("an order");

@@ -22,7 +22,7 @@ mod body;
 mod seal;
 
 pub use body::{Partition, Promoted, Promotion, Run, Runs, Sweep};
-pub use seal::{Opener, Order, Sealer};
+pub use seal::{Epoch, Opener, Order, Sealer};
 
 /// Version of the format.
 pub const VERSION: u8 = 3;

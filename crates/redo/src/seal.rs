@@ -2,7 +2,7 @@
 
 use crate::{Error, Kind, Partition, Promoted, Promotion, Record, Runs, Sweep, VERSION};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
-use aws_lc_rs::{hkdf, rand};
+use aws_lc_rs::{hkdf, hmac, rand};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const COUNTER_BYTES: usize = 6;
@@ -12,10 +12,13 @@ const HEADER_BYTES: usize = 2 + COUNTER_BYTES + EPOCH_BYTES + GENERATION_BYTES;
 const TAG_BYTES: usize = 16;
 const COUNTER_END: u64 = 1 << (8 * COUNTER_BYTES);
 
-type Epoch = [u8; EPOCH_BYTES];
+/// Identifies a run of a keeper: random.
+pub type Epoch = [u8; EPOCH_BYTES];
 
+/// What `Salt::extract` stands for, without a copy of the root key, which that keeps.
 fn pseudorandom(root: &[u8; 32]) -> hkdf::Prk {
-    hkdf::Salt::new(hkdf::HKDF_SHA256, b"confide redo 1").extract(root)
+    let salt = hmac::Key::new(hmac::HMAC_SHA256, b"confide redo 1");
+    hkdf::Prk::new_less_safe(hkdf::HKDF_SHA256, hmac::sign(&salt, root).as_ref())
 }
 
 fn key_of(root: &hkdf::Prk, epoch: &Epoch) -> Option<LessSafeKey> {
@@ -86,6 +89,11 @@ impl Sealer {
     /// Begins a generation, which is not before the one now.
     pub fn begin(&self, generation: u32) {
         self.generation.fetch_max(generation, Ordering::AcqRel);
+    }
+
+    /// The run.
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
     }
 
     /// The generation.
@@ -184,6 +192,11 @@ impl Opener {
     /// Opens records for this store only.
     pub fn bind(&mut self, store: u64) {
         self.store = store;
+    }
+
+    /// The run of the record that was opened last.
+    pub fn epoch(&self) -> Option<Epoch> {
+        self.last.as_ref().map(|(epoch, _)| *epoch)
     }
 
     fn key(&mut self, epoch: &Epoch) -> Result<&LessSafeKey, Error> {

@@ -181,9 +181,11 @@ impl Here<'_> {
     }
 
     fn ask_eval(&mut self, body: &body::EvalBatch<'_>) -> Answered {
-        let whole = ask::whole(self, Kind::EvalBatch, &ask::encoded(body));
-        if let Some(answer) = whole.and_then(|asked| self.world.facts.answers.get(&asked)) {
-            return Ok(answer.clone());
+        if self.world.facts.has_failed_batches {
+            let whole = ask::whole(self, Kind::EvalBatch, &ask::encoded(body));
+            if let Some(answer) = whole.and_then(|asked| self.world.facts.answers.get(&asked)) {
+                return Ok(answer.clone());
+            }
         }
         let rows = self
             .world

@@ -227,7 +227,7 @@ fn keys_of(made: Maker, keys: &[RankColumn]) -> Maker {
 /// A ranking of these rows, in this order of rows.
 pub fn ranking(set: &Set, body: &body::Rank) -> Term {
     let made = keys_of(Maker::new("ranking"), &set.keys);
-    let made = made.terms(set.rows.iter().map(|terms| row(terms)));
+    let made = made.terms(set.rows.iter().map(|terms| row(terms.iter().copied())));
     let flags = body.flags & contract::message::rank::STEPS;
     let made = made
         .number(u64::from(body.first))
@@ -244,7 +244,7 @@ pub fn ranked_domain(set: &Set) -> Domain {
 
 /// A row of a set.
 pub fn ranked_term(_: &Set, terms: &[Term]) -> Term {
-    row(terms)
+    row(terms.iter().copied())
 }
 
 /// A ranking by one column orders its values.

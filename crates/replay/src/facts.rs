@@ -3,7 +3,7 @@
 //! Invariant: an answer was recorded, or follows from recorded ones; everything else is unknown.
 
 use crate::order::{Domain, Order};
-use crate::term::{Maker, NULL, Term, TermSet, Terms, is_solid};
+use crate::term::{Maker, NULL, Quickly, Term, TermSet, Terms, is_solid};
 use contract::{Op, OpResult, TypeCode};
 use std::collections::HashMap;
 
@@ -66,10 +66,12 @@ pub struct Facts {
     pub constants: TermSet,
     /// Whole answers, by what was asked.
     pub answers: Terms<Vec<u8>>,
+    /// Whether some of these are of batches that ended in an error.
+    pub has_failed_batches: bool,
     /// Answers of aggregations.
     pub fetched: Terms<Fetched>,
     /// What permanent values were made of.
-    pub made_of: HashMap<u64, Term>,
+    pub made_of: Quickly<u64, Term>,
     /// Partitions of columns.
     pub partitions: HashMap<(u32, u32, i32), u32>,
     /// The order of values.
@@ -312,7 +314,7 @@ impl Facts {
     }
 
     fn same_token(&self, a: Term, b: Term) -> Option<bool> {
-        let rows = [row(&[a]), row(&[b])];
+        let rows = [row([a]), row([b])];
         let tokens = self.common_tokens(&rows)?;
         Some(tokens.first() == tokens.last())
     }
@@ -379,8 +381,8 @@ impl Facts {
 
 /// The term of a row.
 #[must_use]
-pub fn row(terms: &[Term]) -> Term {
-    Maker::new("row").terms(terms.iter().copied()).computed()
+pub fn row(terms: impl IntoIterator<Item = Term>) -> Term {
+    Maker::new("row").terms(terms).computed()
 }
 
 #[cfg(test)]
@@ -488,11 +490,11 @@ mod tests {
     fn tokens() {
         let mut facts = Facts::default();
         let (a, b, c) = (solid(1), solid(2), solid(3));
-        facts.learn_token(row(&[a]), 0, [1; 16]);
-        facts.learn_token(row(&[b]), 0, [1; 16]);
-        facts.learn_token(row(&[c]), 1, [1; 16]);
-        assert_eq!(facts.universe(&[row(&[a]), row(&[b])]), Some(0));
-        assert_eq!(facts.universe(&[row(&[a]), row(&[c])]), None);
+        facts.learn_token(row([a]), 0, [1; 16]);
+        facts.learn_token(row([b]), 0, [1; 16]);
+        facts.learn_token(row([c]), 1, [1; 16]);
+        assert_eq!(facts.universe(&[row([a]), row([b])]), Some(0));
+        assert_eq!(facts.universe(&[row([a]), row([c])]), None);
         let equal = call(&mut facts, Op::Eq, a, b);
         assert_eq!(facts.truth(equal), Some(TRUE));
         let unknown = call(&mut facts, Op::Eq, a, c);

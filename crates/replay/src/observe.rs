@@ -219,6 +219,7 @@ impl Here<'_> {
         if let (Some(_), true) = (answer.error, self.learns) {
             let asked = ask::whole(self, Kind::EvalBatch, &ask::encoded(body))?;
             self.keep(asked, answered);
+            self.world.facts.has_failed_batches = true;
         }
         Some(())
     }
@@ -503,7 +504,7 @@ impl Here<'_> {
         match kind {
             Kind::AggregateStep => {
                 let body: body::AggregateStep = read(message)?;
-                let term = row(&[self.term(body.value)]);
+                let term = row([self.term(body.value)]);
                 let number = u64::from(body.aggregate);
                 let states = &mut self.world.session(id).states;
                 let state = states.entry(body.state.0).or_insert((number, 0));

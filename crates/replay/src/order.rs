@@ -3,9 +3,9 @@
 //!
 //! Invariant: an order that is given was recorded, or follows from what was.
 
-use crate::term::Term;
+use crate::term::{Quickly, Term};
 use std::cmp::Ordering;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 
 /// Values that are compared with each other only: of one type, or a pair of types.
 pub type Domain = u32;
@@ -21,8 +21,8 @@ type Place = (u32, u32);
 #[derive(Default)]
 pub struct Order {
     /// Values above a value, and whether they are not equal to it.
-    above: HashMap<Key, Vec<(Term, bool)>>,
-    places: HashMap<Key, Vec<Place>>,
+    above: Quickly<Key, Vec<(Term, bool)>>,
+    places: Quickly<Key, Vec<Place>>,
     /// Of each ranking, a value of each rank.
     rankings: Vec<Vec<Term>>,
 }
@@ -127,11 +127,11 @@ impl Order {
     /// Whether a path leads up from one value to another, and whether a step of it is strict.
     fn path(&self, domain: Domain, from: Term, to: Term) -> Option<bool> {
         // Reached without a strict step, and with one.
-        let mut seen: HashSet<(Term, bool)> = HashSet::new();
+        let mut seen: Quickly<(Term, bool), ()> = Quickly::default();
         let mut queue = VecDeque::from([(from, false)]);
         let mut found = None;
         while let Some((term, strict)) = queue.pop_front() {
-            if !seen.insert((term, strict)) || seen.len() > LOOKS {
+            if seen.insert((term, strict), ()).is_some() || seen.len() > LOOKS {
                 continue;
             }
             if term == to {

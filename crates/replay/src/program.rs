@@ -108,7 +108,8 @@ impl Program {
         inputs: &[Cell],
     ) -> Option<(Term, OpResult)> {
         let mut stack: Vec<Element> = Vec::new();
-        let mut locals: Vec<Option<Element>> = vec![None; code::LOCALS_MAX];
+        // Few programs have any.
+        let mut locals: Vec<Option<Element>> = Vec::new();
         for step in &self.code {
             let at = usize::from(step.operand);
             let made = match step.code {
@@ -138,6 +139,9 @@ impl Program {
                     OpResult::Bool,
                 ),
                 code::STORE => {
+                    if locals.is_empty() {
+                        locals = vec![None; code::LOCALS_MAX];
+                    }
                     *locals.get_mut(at)? = stack.last().copied();
                     continue;
                 }

@@ -3,7 +3,7 @@
 
 use crate::facts::{Facts, row};
 use crate::program::{Cell, Program, Signatures, known};
-use crate::term::{Maker, NULL, Term};
+use crate::term::{Maker, NULL, Quickly, Term};
 use contract::Fid;
 use contract::message::column::Column;
 use contract::message::table::RankColumn;
@@ -16,7 +16,7 @@ pub struct Session {
     /// Its number.
     pub id: u64,
     /// What temporary values were made of.
-    pub values: HashMap<u64, Term>,
+    pub values: Quickly<u64, Term>,
     /// Registered programs.
     pub programs: HashMap<u32, Arc<Program>>,
     /// Aggregations between two channels.
@@ -178,12 +178,8 @@ impl World {
 /// The term of a row of a batch.
 #[must_use]
 pub fn row_of(cells: &[Cell]) -> Term {
-    let terms: Vec<Term> = cells
-        .iter()
-        .map(|cell| match cell {
-            Cell::One(term) => *term,
-            Cell::List(list) => row(list),
-        })
-        .collect();
-    row(&terms)
+    row(cells.iter().map(|cell| match cell {
+        Cell::One(term) => *term,
+        Cell::List(list) => row(list.iter().copied()),
+    }))
 }

@@ -368,6 +368,7 @@ fn understood(
     let prepare = matches!(traits.kind, StatementKind::Prepare { .. }).then(|| PreparedInfo {
         params: params.clone(),
         touches_protected: infer.touches_protected,
+        results: infer.results.clone(),
     });
     let grant = infer
         .touches_protected

@@ -92,6 +92,11 @@ impl Authority {
         self.origins |= origin::PLAIN;
     }
 
+    /// Records that constants are sealed which are no leaves.
+    pub fn takes_constants(&mut self) {
+        self.origins |= origin::CLIENT;
+    }
+
     /// Records operations of these kinds in case one of the leaves becomes protected.
     pub fn does_perhaps(&mut self, val: &Val, families: u8) {
         let leaves = val.leaves.iter().map(|u| (u.id, families));

@@ -11,6 +11,8 @@
 mod constants;
 pub(crate) mod definition;
 mod place;
+pub(crate) mod sealed;
+pub(crate) mod trigger;
 
 use crate::infer::{Infer, Meeting, Res};
 use crate::refusal::Refusal;
@@ -23,6 +25,7 @@ use contract::TypeCode;
 use pg_query::NodeEnum;
 use pg_query::protobuf::Token;
 use place::Place;
+use sealed::Sealed;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -62,11 +65,13 @@ struct Piece {
 /// What was found about the constants of a piece.
 #[derive(Default)]
 struct Followed {
-    /// One is combined with something protected.
+    /// One is combined with something protected, and cannot be sealed.
     meets: bool,
+    /// Those that are combined with something protected, and can.
+    sealed: Sealed,
     /// One was not examined.
     unseen: bool,
-    /// One is part of the result of the piece.
+    /// One that is not sealed is part of the result of the piece.
     given: bool,
     /// The plain variables contained in the result.
     brought: Vec<String>,
@@ -79,8 +84,9 @@ pub(crate) struct Body<'a> {
     pub result: Option<ColumnType>,
     /// The routines whose bodies are being followed.
     pub following: Vec<Routine>,
-    /// Its text, if it names something protected and has constants.
-    pub judged: Option<String>,
+    /// It names something protected and has constants.
+    pub judged: bool,
+    text: String,
     /// It belongs to a trigger: NEW and OLD are rows of any table.
     trigger: bool,
     meeting: Meeting,
@@ -90,13 +96,14 @@ pub(crate) struct Body<'a> {
 }
 
 impl<'a> Body<'a> {
-    fn new(schema: &'a Schema, meeting: Meeting) -> Body<'a> {
+    fn new(schema: &'a Schema, text: &str, meeting: Meeting) -> Body<'a> {
         Body {
             schema,
             variables: Vec::new(),
             result: None,
             following: Vec::new(),
-            judged: None,
+            judged: false,
+            text: text.to_owned(),
             trigger: false,
             meeting,
             pieces: Vec::new(),
@@ -112,7 +119,7 @@ impl<'a> Body<'a> {
         };
         Body {
             pieces: vec![piece],
-            ..Body::new(schema, meeting)
+            ..Body::new(schema, text, meeting)
         }
     }
 
@@ -125,7 +132,7 @@ impl<'a> Body<'a> {
         meeting: Meeting,
     ) -> Option<Body<'a>> {
         let tree = pg_query::parse_plpgsql(create).ok()?;
-        let mut body = Body::new(schema, meeting);
+        let mut body = Body::new(schema, text, meeting);
         body.walk(&tree, Place::default());
         body.protected_variables(text);
         Some(body)
@@ -187,6 +194,7 @@ impl<'a> Body<'a> {
                         "PLpgSQL_var" => self.variable(value),
                         "PLpgSQL_rec" | "PLpgSQL_row" => self.record(value),
                         "PLpgSQL_stmt_fori" => self.counted(value),
+                        "PLpgSQL_stmt_case" if self.chosen(value) => {}
                         _ => self.walk(value, place.within(key, value)),
                     }
                 }
@@ -307,6 +315,9 @@ impl<'a> Body<'a> {
     /// A type as named by PL/pgSQL's parser.
     fn named_type(&self, name: &str) -> Option<ColumnType> {
         let name = name.to_lowercase();
+        if let Some(column) = name.strip_suffix("%type") {
+            return self.type_of_column(column);
+        }
         let name = name.trim_start_matches("pg_catalog.");
         let base: &str = name.split('(').next().unwrap_or(name).trim();
         if let Some(code) = TypeCode::from_protected_name(base) {
@@ -358,13 +369,14 @@ impl<'a> Body<'a> {
         within.map(|v| v.name.clone()).collect()
     }
 
-    /// Fails if the routine must be refused.
-    pub fn check(&self) -> Res<()> {
+    /// Fails if the routine must be refused. Returns the constants to be sealed.
+    pub fn check(&self) -> Res<Sealed> {
         let mut found: BTreeSet<String> = BTreeSet::new();
+        let mut sealing = false;
         for _ in 0..=self.variables.len() {
             let before = found.len();
             for piece in &self.pieces {
-                self.look(piece, &mut found)?;
+                sealing |= self.look(piece, &mut found)?;
             }
             if let Some(argument) = self
                 .variables
@@ -377,25 +389,30 @@ impl<'a> Body<'a> {
                 break;
             }
         }
-        match &self.judged {
-            Some(text) => self.harmless(text, &found),
-            None => Ok(()),
+        match self.judged || sealing {
+            true => self.judge(&found),
+            false => Ok(Sealed::default()),
         }
     }
 
     /// Adds the plain variables that are combined with something protected in this piece. Refuses
-    /// constants that are, and pieces that cannot be followed and may contain some.
-    fn look(&self, piece: &Piece, found: &mut BTreeSet<String>) -> Res<()> {
+    /// constants that are and cannot be sealed, and pieces that cannot be followed and may contain
+    /// some. Returns whether there are constants to be sealed.
+    fn look(&self, piece: &Piece, found: &mut BTreeSet<String>) -> Res<bool> {
         // PostgreSQL will report the error.
         if pg_query::parse(&piece.sql, 0).is_err() {
-            return Ok(());
+            return Ok(false);
         }
         match self.follow(piece, found) {
             Ok(followed) if followed.meets => Err(refuse_constants(-1)),
-            Ok(_) => Ok(()),
+            // A plain variable that meets something protected cannot take a sealed constant.
+            Ok(Followed { sealed, .. }) if !sealed.is_empty() && !found.is_empty() => {
+                Err(refuse_constants(-1))
+            }
+            Ok(followed) => Ok(!followed.sealed.is_empty()),
             Err(refusal) => match self.matters(&piece.sql, &Tokens::scan(&piece.sql)?) {
                 true => Err(refusal.for_good()),
-                false => Ok(()),
+                false => Ok(false),
             },
         }
     }
@@ -438,7 +455,8 @@ impl<'a> Body<'a> {
                 found.insert(name.clone());
             }
         }
-        let secret = |u: &Use| is_constant(&infer.leaves.get(u.id).kind);
+        let secret =
+            |u: &Use| is_constant(&infer.leaves.get(u.id).kind) && !infer.leaves.protected(u.id);
         let given = |c: &Col| c.val.all_leaves().iter().any(secret);
         let brought = |c: &Col| {
             let uses = c.val.all_leaves().into_iter();
@@ -451,11 +469,10 @@ impl<'a> Body<'a> {
         let unseen = |(token, range): (Token, Range<usize>)| {
             token != Token::Param && !infer.visited.contains(&range.start)
         };
+        let sealed = Sealed::of(&infer, &piece.sql, &tokens);
         Ok(Followed {
-            meets: (0..infer.leaves.len()).any(|id| {
-                let leaf = infer.leaves.get(id);
-                is_constant(&leaf.kind) && (infer.leaves.protected(id) || leaf.soft.is_some())
-            }),
+            meets: sealed.is_none(),
+            sealed: sealed.unwrap_or_default(),
             unseen: tokens.values(&(0..piece.sql.len())).any(unseen),
             given: cols.list.iter().any(given),
             brought: cols.list.iter().flat_map(brought).collect(),

@@ -1,6 +1,8 @@
 //! Definitions: tables, indexes, policies, rules, triggers, domains. Their expressions are inferred
 //! with the table's own columns in scope.
 
+use crate::body::Body;
+use crate::body::trigger::refuse_misfit;
 use crate::effect::Extra;
 use crate::infer::{Infer, Res, names};
 use crate::refusal::Refusal;
@@ -515,8 +517,27 @@ impl Infer<'_> {
             self.condition(condition)?;
         }
         self.scopes.pop();
+        self.fits_table(t, table)?;
         // Only the arguments of the trigger function remain.
         self.without_values()
+    }
+
+    /// Sealed constants of the trigger's function must not meet plain columns of its table.
+    fn fits_table(&mut self, t: &CreateTrigStmt, table: &RangeVar) -> Res<()> {
+        let path = names(&t.funcname);
+        let Some((name, schema)) = path.split_last().filter(|_| !self.authorising) else {
+            return Ok(());
+        };
+        let (at, table) = (table.location, self.relation(table)?);
+        for function in self.schema.bodies(schema.last().copied(), name, 0) {
+            let source = function.source.iter().find(|s| s.language == "plpgsql");
+            let text = source.map(|s| s.text.as_str());
+            let body = text.and_then(|text| Body::of_trigger(self.schema, text, self.meeting));
+            if let Some(column) = body.and_then(|body| body.misfit(&table)) {
+                return Err(refuse_misfit(name, &column, &table).at(at));
+            }
+        }
+        Ok(())
     }
 
     fn domain(&mut self, d: &CreateDomainStmt) -> Res<Extra> {

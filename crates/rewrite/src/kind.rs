@@ -4,6 +4,9 @@ use crate::statement::{StatementKind, Transaction};
 use pg_query::protobuf::{DiscardMode, ObjectType, TransactionStmtKind, VariableSetKind};
 use pg_query::{Node, NodeEnum};
 
+/// `CURSOR_OPT_HOLD` of a DECLARE.
+const CURSOR_HOLD: i32 = 0x20;
+
 /// What is known without analysing expressions.
 #[derive(Clone, Debug)]
 pub(crate) struct Traits {
@@ -52,15 +55,17 @@ pub(crate) fn traits(node: &Node) -> Traits {
         NodeEnum::ExecuteStmt(e) => Traits::of(StatementKind::Execute {
             name: e.name.clone(),
         }),
-        NodeEnum::DeallocateStmt(d) => {
-            let name = (!d.name.is_empty() && !d.isall).then(|| d.name.clone());
-            Traits::of(StatementKind::Deallocate { name })
-        }
+        NodeEnum::DeallocateStmt(d) => Traits::of(StatementKind::Deallocate { name: one(&d.name) }),
         NodeEnum::DeclareCursorStmt(d) => Traits::of(StatementKind::Declare {
             name: d.portalname.clone(),
+            hold: d.options & CURSOR_HOLD != 0,
         }),
-        NodeEnum::FetchStmt(_) => Traits::of(StatementKind::Fetch),
-        NodeEnum::ClosePortalStmt(_) => Traits::of(StatementKind::Close),
+        NodeEnum::FetchStmt(f) => Traits::of(StatementKind::Fetch {
+            name: f.portalname.clone(),
+        }),
+        NodeEnum::ClosePortalStmt(c) => Traits::of(StatementKind::Close {
+            name: one(&c.portalname),
+        }),
         NodeEnum::ExplainStmt(_) => Traits::of(StatementKind::Explain),
         NodeEnum::DiscardStmt(d) => {
             let all = d.target() == DiscardMode::DiscardAll;
@@ -85,6 +90,11 @@ pub(crate) fn traits(node: &Node) -> Traits {
         other if passes(other) => Traits::of(StatementKind::Other),
         _ => Traits::of(StatementKind::Ddl),
     }
+}
+
+/// The name in a statement that has none for `ALL`.
+fn one(name: &str) -> Option<String> {
+    (!name.is_empty()).then(|| name.to_owned())
 }
 
 fn transaction(kind: TransactionStmtKind) -> StatementKind {

@@ -89,9 +89,13 @@ impl Known {
         known
     }
 
-    /// Functions implemented in SQL by means of others.
+    /// Functions and aggregates implemented in SQL by means of others.
     fn add_composed(&mut self) {
-        use TypeCode::{Interval, Time, Timestamp, Timestamptz};
+        use TypeCode::{Float8, Int8, Interval, Time, Timestamp, Timestamptz};
+        self.aggregates.entry("regr_count").or_default().push(Sig {
+            args: vec![Arg::Enc(Float8); 2],
+            ret: Arg::Plain(Int8),
+        });
         for t in [Timestamp, Timestamptz] {
             self.functions.entry("age").or_default().push(Sig {
                 args: vec![Arg::Enc(t)],

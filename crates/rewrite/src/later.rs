@@ -4,9 +4,9 @@
 //! A string is analysed as if it were sent as a statement: if a constant in it would be sealed, or
 //! if that cannot be determined, the string is not sent. Prose is not taken for SQL.
 //!
-//! Strings composed of several by `||`, `format`, or functions that join or replace are analysed as
-//! the resulting string, with a word replacing each part that is not constant. Other ways of
-//! composing strings (`overlay`, `string_agg`, functions of users) are not followed.
+//! So are the strings that may result when a statement composes several (`composed`).
+
+mod composed;
 
 use crate::edit::Piece;
 use crate::reach::Reach;
@@ -45,84 +45,12 @@ pub(crate) fn check(
             return Err(refusal(i32::try_from(r.start).unwrap_or(-1)));
         }
     }
-    for (text, r) in put_together(sql, tokens, range, &strings) {
+    for (text, r) in composed::put_together(sql, tokens, range, &strings) {
         if hides_secrets(&text, schema, analyze) {
             return Err(refusal(i32::try_from(r.start).unwrap_or(-1)));
         }
     }
     Ok(())
-}
-
-/// Replaces an unknown part of a string.
-const PART: &str = "x";
-/// A possible replacement of a part of a string.
-const CONSTANT: &str = "'x'";
-/// Functions that join their arguments.
-const LISTS: [&str; 3] = ["array_to_string", "concat", "concat_ws"];
-/// Functions that replace one string by another.
-const REPLACING: [&str; 2] = ["regexp_replace", "replace"];
-
-/// Returns the strings that result from composing several, and the position of the first part of
-/// each.
-fn put_together(
-    sql: &str,
-    tokens: &Tokens,
-    range: &Range<usize>,
-    strings: &[Range<usize>],
-) -> Vec<(String, Range<usize>)> {
-    let word = |at: usize| sql.get(tokens.range(at)).unwrap_or_default();
-    let calls = |name: &str| {
-        (tokens.next_from(range.start)..tokens.next_from(range.end))
-            .any(|at| tokens.is_name(at) && word(at).eq_ignore_ascii_case(name))
-    };
-    let lists = LISTS.into_iter().any(calls);
-    let formats = calls("format");
-    let replaces = REPLACING.into_iter().any(calls);
-    let mut all: Vec<(String, Range<usize>)> = Vec::new();
-    let mut joined = false;
-    for (index, r) in strings.iter().enumerate() {
-        let text = content(&sql[r.clone()]);
-        if formats && text.contains('%') {
-            let filled = text
-                .replace("%L", CONSTANT)
-                .replace("%I", PART)
-                .replace("%s", PART);
-            all.push((filled, r.clone()));
-        }
-        if replaces {
-            let others = strings.iter().filter(|other| *other != r);
-            all.extend(others.filter_map(|other| {
-                let place = content(&sql[other.clone()]);
-                let found = !place.is_empty() && text.contains(&place);
-                found.then(|| (text.replace(&place, CONSTANT), r.clone()))
-            }));
-        }
-        // The text before the string, as far as it is composed with it.
-        let first = tokens.next_from(r.start);
-        let glue = |at: usize| word(at) == "||" || (lists && word(at) == ",");
-        let ends = |at: usize| lists && matches!(word(at), ")" | "]");
-        let before = index.checked_sub(1).and_then(|at| strings.get(at));
-        let from = before.map_or(tokens.next_from(range.start), |b| tokens.next_from(b.end));
-        let between = from..first;
-        let one = between.clone().any(glue) && !between.clone().any(ends);
-        match (one, before, all.last_mut()) {
-            (true, Some(_), Some((so_far, _))) if joined => {
-                so_far.push_str(if between.len() > 1 { PART } else { "" });
-                so_far.push_str(&text);
-            }
-            _ => {
-                joined = true;
-                all.push((text, r.clone()));
-            }
-        }
-        if glue(first + 1) && strings.get(index + 1).is_none() {
-            // An unknown part at the end.
-            if let Some((so_far, _)) = all.last_mut() {
-                so_far.push_str(PART);
-            }
-        }
-    }
-    all
 }
 
 fn refusal(at: i32) -> Refusal {
@@ -142,14 +70,22 @@ pub(crate) fn hides_secrets(text: &str, schema: &Schema, analyze: Analyze) -> bo
         }
 }
 
+fn trimmed(text: &str) -> &str {
+    text.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '(' | ';'))
+}
+
+/// Whether it begins as a statement with constants does.
+fn begins(text: &str) -> bool {
+    let word = trimmed(text).split(|c: char| !c.is_ascii_alphabetic());
+    let word = word.into_iter().next().unwrap_or_default();
+    FIRST_WORDS.iter().any(|w| w.eq_ignore_ascii_case(word))
+}
+
 /// Whether a closer examination is necessary.
 pub(crate) fn may_be_sql(text: &str) -> bool {
-    let text = text.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '(' | ';'));
-    let end = text.find(|c: char| !c.is_ascii_alphabetic());
-    let (word, rest) = text.split_at(end.unwrap_or(text.len()));
-    let begins = FIRST_WORDS.iter().any(|w| w.eq_ignore_ascii_case(word));
+    let text = trimmed(text);
     let constant = |c: char| c.is_ascii_digit() || matches!(c, '\'' | '$' | '"');
-    (begins && rest.contains(constant))
+    (begins(text) && text.contains(constant))
         || (text.contains('\'') && text.contains(['=', '<', '>', '(', '~', 'L', 'l']))
         || text.starts_with("--")
         || text.starts_with("/*")

@@ -5,6 +5,7 @@
 //! Invariant: a statement is analysed under the schema that holds when it runs, or has no plain
 //! constants, or is refused.
 
+use crate::edit::Piece;
 use crate::effect::Effect;
 use crate::infer::Res;
 use crate::refusal::Refusal;
@@ -76,14 +77,22 @@ impl Past {
     }
 }
 
-/// The first statement with plain constants after one that reverts schema changes. `before`: there
-/// were earlier changes in the same transaction.
+/// The first statement with constants after one that reverts schema changes, unless it is known what
+/// they meet then. `before`: there were earlier changes in the same transaction.
+///
+/// What is sealed for a column that is plain again would be stored as an envelope, which nobody can
+/// open after the session.
 pub fn undone(statements: &[Statement], before: bool) -> Option<Refusal> {
     let (mut back, mut changed) = (false, before);
+    let mut seals = Reverted {
+        changed: before,
+        ..Reverted::default()
+    };
     for s in statements {
         // The snapshot does not tell what preceded those changes.
         let apart = s.apart && !before;
-        if back && s.clear_values && s.kind.uses_names() && !apart {
+        let clear = back && s.clear_values && !apart;
+        if s.kind.uses_names() && (clear || seals.unknown && has_envelopes(s)) {
             return Some(unfollowed(s));
         }
         changed |= s.changes_schema;
@@ -92,8 +101,42 @@ pub fn undone(statements: &[Statement], before: bool) -> Option<Refusal> {
                 s.kind,
                 StatementKind::TransactionControl(Transaction::Rollback | Transaction::RollbackTo)
             );
+        seals.follow(s);
     }
     None
+}
+
+/// Whether the schema is another one than a statement was analysed for, because of reverted changes.
+#[derive(Default)]
+struct Reverted {
+    /// The open transaction has changed the schema.
+    changed: bool,
+    /// It began in this text, before its first change: `ROLLBACK` leads to a known schema.
+    begun: bool,
+    unknown: bool,
+}
+
+impl Reverted {
+    fn follow(&mut self, s: &Statement) {
+        self.changed |= s.changes_schema;
+        let StatementKind::TransactionControl(kind) = s.kind else {
+            return;
+        };
+        match kind {
+            Transaction::Begin => self.begun = !self.changed,
+            Transaction::Rollback => self.unknown |= self.changed && !self.begun,
+            Transaction::RollbackTo => self.unknown |= self.changed,
+            _ => {}
+        }
+        if matches!(kind, Transaction::Rollback | Transaction::Commit) {
+            (self.changed, self.begun) = (false, false);
+        }
+    }
+}
+
+fn has_envelopes(s: &Statement) -> bool {
+    let mut pieces = s.edits.iter().flat_map(|edit| &edit.pieces);
+    pieces.any(|piece| matches!(piece, Piece::Envelope(_)))
 }
 
 fn unfollowed(s: &Statement) -> Refusal {

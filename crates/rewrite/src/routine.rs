@@ -2,6 +2,7 @@
 //! determined word by word; what it does with its arguments and constants is determined in `body`.
 //! A body that is parsed with the statement is analysed like a query.
 
+use crate::body::sealed::requoted;
 use crate::body::{Body, Variable};
 use crate::effect::Extra;
 use crate::infer::{Infer, Res, code_of, location, names};
@@ -60,6 +61,8 @@ impl Infer<'_> {
                             return Err(crate::body::refuse_constants(source_location(&f.options)));
                         }
                         self.string_body(f, arguments, result, (judged, trigger))?;
+                        // The server replaces them, for which the statement needs a grant.
+                        self.touches_protected |= has_exported(&f.options);
                     }
                 }
                 self.without_values()
@@ -153,19 +156,69 @@ impl Infer<'_> {
         let (mut body, [text]) = (body.ok_or_else(refused)?, texts.as_slice()) else {
             return Err(refused());
         };
-        body.judged = Some(text.clone());
-        self.checked(&body)
+        body.judged = true;
+        self.checked(&body, text, source_location(options))
     }
 
-    fn checked(&self, body: &Body<'_>) -> Res<()> {
+    /// Checks a body with this text, and seals its constants that meet something protected.
+    fn checked(&mut self, body: &Body<'_>, text: &str, location: i32) -> Res<()> {
         let at = i32::try_from(self.range.start).unwrap_or(-1);
-        body.check().map_err(|refusal| {
+        let sealed = body.check().map_err(|refusal| {
             Refusal {
                 position: None,
                 ..refusal
             }
             .at(at)
-        })
+        })?;
+        if sealed.is_empty() {
+            return Ok(());
+        }
+        let refused = || crate::body::refuse_constants(location);
+        let dollars = self.start_of_body(text);
+        let body = match dollars {
+            Some(start) => start..start + text.len(),
+            None => self.quoted_body(text).ok_or_else(refused)?,
+        };
+        // What is sealed in the body is plain nowhere else.
+        let outside = [self.range.start..body.start, body.end..self.range.end];
+        if outside
+            .iter()
+            .any(|r| sealed.within(self.sql, self.tokens, r))
+        {
+            return Err(refused());
+        }
+        let edits = sealed
+            .edits(text, dollars.unwrap_or(0))
+            .ok_or_else(refused)?;
+        match dollars {
+            Some(_) => self.edits.extend(edits),
+            None => self.edits.extend(requoted(text, body, edits)),
+        }
+        Ok(())
+    }
+
+    /// Where the literal stands that is the body, if it stands between plain quotes.
+    fn quoted_body(&self, text: &str) -> Option<Range<usize>> {
+        let is_body = |range: &Range<usize>| {
+            let literal = self.sql.get(range.clone()).unwrap_or_default();
+            literal.starts_with('\'') && crate::later::content(literal) == text
+        };
+        (self.tokens.next_from(self.range.start)..self.tokens.next_from(self.range.end))
+            .filter(|at| self.tokens.kind(*at) == Token::Sconst)
+            .map(|at| self.tokens.range(at))
+            .find(is_body)
+    }
+
+    /// Where the body stands in the text, if it stands there as it is: between dollar quotes.
+    fn start_of_body(&self, text: &str) -> Option<usize> {
+        let inner = |range: &Range<usize>| {
+            let quote = self.sql.get(range.clone())?.strip_prefix('$')?.find('$')? + 2;
+            let inner = range.start + quote..range.end.checked_sub(quote)?;
+            (self.sql.get(inner.clone()) == Some(text)).then_some(inner.start)
+        };
+        (self.tokens.next_from(self.range.start)..self.tokens.next_from(self.range.end))
+            .filter(|at| self.tokens.kind(*at) == Token::Sconst)
+            .find_map(|at| inner(&self.tokens.range(at)))
     }
 
     /// `emp.name%TYPE`, if that is protected in any table of that name.
@@ -234,10 +287,11 @@ impl Infer<'_> {
         self.touches_protected = true;
         body.declare_all(arguments);
         body.result = result;
-        if let (true, [text]) = (judged, texts.as_slice()) {
-            body.judged = Some(text.clone());
-        }
-        self.checked(&body)
+        let [text] = texts.as_slice() else {
+            return Ok(());
+        };
+        body.judged = judged;
+        self.checked(&body, text, source_location(&f.options))
     }
 
     /// `BEGIN ATOMIC …` and `RETURN …`: the server stores them parsed, so their constants can be
@@ -344,7 +398,9 @@ impl Infer<'_> {
         if trigger {
             names.extend(self.schema.protected_columns());
         }
-        let lower = text.to_ascii_lowercase();
+        // Envelopes of constants tell nothing; so a dump may have routines before their tables.
+        let open = crate::body::sealed::without_exported(text);
+        let lower = open.to_ascii_lowercase();
         let words = |text: &str| {
             text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '$')))
                 .any(|word| {
@@ -356,9 +412,9 @@ impl Infer<'_> {
         };
         let odd =
             |name: &&str| name.contains(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$'));
-        let protected = words(text)
+        let protected = words(&open)
             || words(&lower)
-            || names.iter().filter(|n| odd(n)).any(|n| text.contains(*n));
+            || names.iter().filter(|n| odd(n)).any(|n| open.contains(*n));
         if !protected {
             return Ok(false);
         }
@@ -383,16 +439,7 @@ impl Infer<'_> {
         if tokens.comments().is_empty() {
             return Ok(());
         }
-        let inner = |range: &Range<usize>| {
-            let quote = self.sql.get(range.clone())?.strip_prefix('$')?.find('$')? + 2;
-            let inner = range.start + quote..range.end.checked_sub(quote)?;
-            (self.sql.get(inner.clone()) == Some(text)).then_some(inner.start)
-        };
-        let start = (self.tokens.next_from(self.range.start)
-            ..self.tokens.next_from(self.range.end))
-            .filter(|at| self.tokens.kind(*at) == Token::Sconst)
-            .find_map(|at| inner(&self.tokens.range(at)));
-        let Some(start) = start else {
+        let Some(start) = self.start_of_body(text) else {
             return Err(Refusal::unsupported(
                 "the body of this routine names something protected and has comments in it",
             )
@@ -425,6 +472,12 @@ fn has_constants(options: &[Node]) -> bool {
         })
     };
     matches!(language.as_str(), "sql" | "plpgsql") && texts.iter().any(within)
+}
+
+fn has_exported(options: &[Node]) -> bool {
+    let (_, texts) = source(options);
+    let within = |text: &String| crate::body::sealed::without_exported(text) != *text;
+    texts.iter().any(within)
 }
 
 fn source_location(options: &[Node]) -> i32 {

@@ -278,6 +278,16 @@ impl Schema {
         found.map(|named| &named.ty).filter(|ty| ty.protected())
     }
 
+    /// The protected type that a call with this name casts to. A row type is none: PostgreSQL
+    /// looks for a function only.
+    pub(crate) fn called_type(&self, schema: Option<&str>, name: &str) -> Option<&ColumnType> {
+        let named = self.types.get(name)?.iter();
+        let mut named = named.filter(|t| schema.is_none_or(|schema| t.schema == schema));
+        let row = |t: &&NamedType| self.relation(Some(&t.schema), name).is_some();
+        let found = named.find(|t| t.ty.protected() && !row(t));
+        found.map(|named| &named.ty)
+    }
+
     /// All functions with this name, if one of them involves something protected.
     fn protected_functions(&self, name: &str) -> Option<&[NamedFunction]> {
         let named = self.functions.get(name)?;

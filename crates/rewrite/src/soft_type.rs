@@ -101,6 +101,11 @@ mod tests {
             }
             assert_eq!(parse(code.soft_name()), Some((code, -1)));
         }
+        for (precision, scale) in (1..=18).flat_map(|p| (0..=p).map(move |s| (p, s))) {
+            let name = format!("soft_numeric({precision},{scale},eq,key_17)");
+            let (code, modifier) = parse(&name).expect(&name);
+            assert_eq!(written(code, modifier), name);
+        }
         assert_eq!(
             written(TypeCode::Int4, (5 << ENCODINGS_SHIFT) | 17),
             "soft_int4(eq,add,key_17)"

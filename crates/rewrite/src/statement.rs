@@ -31,7 +31,8 @@ pub struct Statement {
     /// Whether it contains an unqualified name that exists in several schemas with different
     /// protection: the caller determines the search path and analyses again.
     pub depends_on_search_path: bool,
-    /// For each result column whether it may be protected; `None` if unknown.
+    /// For each column of its rows, or of the cursor's or prepared statement's that it makes,
+    /// whether it may be protected; `None` if unknown.
     pub results: Option<Vec<bool>>,
     /// Whether it names something that the snapshot does not have, and nothing protected: the
     /// caller reloads the schema and analyses again before sending it.
@@ -129,11 +130,19 @@ pub enum StatementKind {
     Declare {
         /// Name of the cursor.
         name: String,
+        /// `WITH HOLD`: it outlives its transaction.
+        hold: bool,
     },
     /// `FETCH`, `MOVE`.
-    Fetch,
-    /// `CLOSE`.
-    Close,
+    Fetch {
+        /// Name of the cursor.
+        name: String,
+    },
+    /// `CLOSE`; `None` for `ALL`.
+    Close {
+        /// Name of the cursor.
+        name: Option<String>,
+    },
     /// `EXPLAIN`.
     Explain,
     /// `DISCARD`.
@@ -161,8 +170,8 @@ impl StatementKind {
                 | StatementKind::Set { .. }
                 | StatementKind::Show
                 | StatementKind::Deallocate { .. }
-                | StatementKind::Fetch
-                | StatementKind::Close
+                | StatementKind::Fetch { .. }
+                | StatementKind::Close { .. }
                 | StatementKind::Discard { .. }
                 | StatementKind::Empty
         )
@@ -225,6 +234,8 @@ pub struct PreparedInfo {
     pub params: BTreeMap<u32, ParamUse>,
     /// Whether it reads, writes or defines something protected.
     pub touches_protected: bool,
+    /// For each result column whether it may be protected; `None` if unknown.
+    pub results: Option<Vec<bool>>,
 }
 
 /// The session's prepared statements that `EXECUTE` can name: those of SQL `PREPARE` and the named

@@ -8,6 +8,7 @@ use crate::relation::{Column, ColumnType, Relation};
 use crate::scope::{Col, Cols};
 use crate::statement::{ParamUse, Prepared};
 use crate::value::{Class, Val};
+use contract::soft::{self, Purpose};
 use pg_query::protobuf::{
     AlterObjectSchemaStmt, CreateFunctionStmt, CreateTableAsStmt, ExecuteStmt, IntoClause,
     ObjectType, PrepareStmt, RangeVar, RenameStmt, ViewStmt, a_const,
@@ -124,7 +125,6 @@ impl Infer<'_> {
         match query {
             Some(query) => {
                 self.statement(query, prepared)?;
-                self.results = None;
                 Ok(Extra::default())
             }
             None => Ok(Extra::default()),
@@ -140,6 +140,7 @@ impl Infer<'_> {
             self.visit_option(option);
         }
         self.inner(e.query.as_deref(), prepared)?;
+        self.results = None;
         // EXPLAIN ANALYZE of CREATE TABLE AS creates the table.
         let creates = matches!(
             e.query.as_deref().and_then(|q| q.node.as_ref()),
@@ -175,19 +176,21 @@ impl Infer<'_> {
         }
         self.declared = types.iter().map(|t| t.column_type()).collect();
         self.inner(p.query.as_deref(), prepared)?;
+        self.encoded_parameters()?;
         for (number, used) in self.parameter_uses() {
             let at = usize::try_from(number).unwrap_or(0).wrapping_sub(1);
             let Some(declared) = types.get(at) else {
                 continue;
             };
-            if !matches!(
-                used,
-                ParamUse::Protected { .. } | ParamUse::ProtectedArray { .. }
-            ) || declared.protected()
-            {
-                continue;
-            }
-            let twin = declared.twin().ok_or_else(|| {
+            let twin = match used {
+                _ if declared.protected() => continue,
+                ParamUse::Protected { .. } | ParamUse::ProtectedArray { .. } => declared.twin(),
+                ParamUse::Soft {
+                    column, purpose, ..
+                } => Some(soft_name(column, purpose)),
+                _ => continue,
+            };
+            let twin = twin.ok_or_else(|| {
                 Refusal::unsupported(format!(
                     "parameter ${number} meets a protected value, its type has no protected twin"
                 ))
@@ -196,6 +199,21 @@ impl Infer<'_> {
             self.replace(declared.range.clone(), &twin);
         }
         Ok(Extra::default())
+    }
+
+    /// Parameters declared with a type of the family `soft_` meet a column, for which their values are
+    /// encoded.
+    fn encoded_parameters(&self) -> Res<()> {
+        let uses = self.parameter_uses();
+        for (number, declared) in (1u32..).zip(&self.declared) {
+            let soft = matches!(declared, ColumnType::Soft(..));
+            if soft && !matches!(uses.get(&number), Some(ParamUse::Soft { .. })) {
+                return Err(Refusal::unsupported(format!(
+                    "parameter ${number} meets no column, so there is no key to encode it with"
+                )));
+            }
+        }
+        Ok(())
     }
 
     fn execute(&mut self, e: &ExecuteStmt, prepared: &Prepared) -> Res<Extra> {
@@ -215,6 +233,7 @@ impl Infer<'_> {
             };
         };
         self.touches_protected |= info.touches_protected;
+        self.results.clone_from(&info.results);
         for (number, val) in (1u32..).zip(&vals) {
             let target = match info.params.get(&number) {
                 Some(ParamUse::Protected { declared }) => Val::enc(*declared),
@@ -223,6 +242,17 @@ impl Infer<'_> {
                         self.leaves.get_mut(u.id).array = Some(*declared);
                     }
                     Val::array(Val::enc(*declared))
+                }
+                Some(ParamUse::Soft {
+                    column,
+                    purpose,
+                    said,
+                }) => {
+                    for u in val.leaves.iter().filter(|_| *purpose == Purpose::Each) {
+                        self.leaves.get_mut(u.id).array = Some(*said);
+                    }
+                    self.encode(*column, *purpose, val, -1)?;
+                    continue;
                 }
                 _ => Val::plain(None),
             };
@@ -461,4 +491,10 @@ pub(crate) fn is_on(text: &str) -> bool {
         text.to_ascii_lowercase().as_str(),
         "on" | "true" | "t" | "yes" | "y" | "1"
     )
+}
+
+/// The type of a parameter that is encoded for a column.
+fn soft_name(column: soft::Column, purpose: Purpose) -> String {
+    let many = if purpose == Purpose::Each { "[]" } else { "" };
+    format!("pg_catalog.{}{many}", column.code.soft_name())
 }

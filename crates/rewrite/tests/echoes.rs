@@ -229,22 +229,6 @@ fn routines() {
             "CREATE FUNCTION f(a text) RETURNS void LANGUAGE plpgsql AS $$ DECLARE v enc_text := a; BEGIN PERFORM length(v); END $$",
             "argument",
         ),
-        (
-            "CREATE FUNCTION f(zz enc_text) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN RETURN zz = 's3cret'; END $$",
-            "constants",
-        ),
-        (
-            "CREATE FUNCTION f(zz enc_text) RETURNS bool LANGUAGE sql AS $$ SELECT zz = 's3cret' $$",
-            "constants",
-        ),
-        (
-            "CREATE FUNCTION f(enc_text) RETURNS bool LANGUAGE sql AS $$ SELECT $1 = 's3cret' $$",
-            "constants",
-        ),
-        (
-            "CREATE FUNCTION f() RETURNS enc_text LANGUAGE plpgsql AS $$ BEGIN RETURN 's3cret'; END $$",
-            "constants",
-        ),
     ] {
         let refusal = one(sql, &s).expect_err(sql);
         assert_eq!(refusal.sqlstate, "0A000", "{sql}");
@@ -254,6 +238,22 @@ fn routines() {
     check(
         &s,
         &[
+            (
+                "CREATE FUNCTION f(zz enc_text) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN RETURN zz = 's3cret'; END $$",
+                "CREATE FUNCTION f(zz enc_text) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN RETURN zz = '<<~text:s3cret>>'::enc_text; END $$",
+            ),
+            (
+                "CREATE FUNCTION f(zz enc_text) RETURNS bool LANGUAGE sql AS $$ SELECT zz = 's3cret' $$",
+                "CREATE FUNCTION f(zz enc_text) RETURNS bool LANGUAGE sql AS $$ SELECT zz = '<<~text:s3cret>>'::enc_text $$",
+            ),
+            (
+                "CREATE FUNCTION f(enc_text) RETURNS bool LANGUAGE sql AS $$ SELECT $1 = 's3cret' $$",
+                "CREATE FUNCTION f(enc_text) RETURNS bool LANGUAGE sql AS $$ SELECT $1 = '<<~text:s3cret>>'::enc_text $$",
+            ),
+            (
+                "CREATE FUNCTION f() RETURNS enc_text LANGUAGE plpgsql AS $$ BEGIN RETURN 's3cret'; END $$",
+                "CREATE FUNCTION f() RETURNS enc_text LANGUAGE plpgsql AS $$ BEGIN RETURN '<<~text:s3cret>>'::enc_text; END $$",
+            ),
             (
                 "CREATE FUNCTION f(zz enc_text) RETURNS bool LANGUAGE sql RETURN zz = 'x'",
                 "CREATE FUNCTION f(zz enc_text) RETURNS bool LANGUAGE sql RETURN zz = '<<x>>'",
@@ -474,6 +474,23 @@ fn strings_put_together() {
             "SELECT f(array_to_string(ARRAY['SELECT * FROM emp WHERE name = ''', 's3cret', ''''], ''))",
             "SELECT f(replace('SELECT * FROM emp WHERE name = ?', '?', quote_literal('s3cret')))",
             "SELECT f(regexp_replace('SELECT * FROM emp WHERE name = :v', ':v', '''s3cret'''))",
+            "SELECT f('SELECT * FROM emp WHERE name = ' || quote_literal('s3cret'))",
+            "SELECT f('SELECT * FROM emp WHERE name = ' || quote_nullable($1) || ' AND id = 5')",
+            "SELECT f(concat('SELECT * FROM emp WHERE name = ', quote_literal('s3cret')))",
+            "SELECT f('SELECT * FROM emp WHERE ' || 'name = ' || quote_literal('s3cret'))",
+            "SELECT f(format('SELECT * FROM emp WHERE name = %s', quote_literal('s3cret')))",
+            "SELECT f(format('SELECT * FROM emp WHERE name = %1$L', 's3cret'))",
+            "SELECT f(format('SELECT * FROM emp WHERE name = %-10L', 's3cret'))",
+            "SELECT f(overlay('SELECT * FROM emp WHERE name = ?' placing '''s3cret''' from 32))",
+            "SELECT f(overlay('SELECT * FROM emp WHERE name = :v' placing quote_literal($1) from 32))",
+            "SELECT f(translate('SELECT * FROM emp WHERE name = #s3cret#', '#', ''''''))",
+            "SELECT f(string_agg(x, '')) FROM (VALUES ('SELECT * FROM emp WHERE name = '), ('''s3cret''')) v (x)",
+            "SELECT f(lpad('''s3cret''', 40, 'SELECT * FROM emp WHERE name = '))",
+            "SELECT f(rpad('SELECT * FROM emp WHERE name = ', 40, '''s3cret'''))",
+            "SELECT f('SELECT * FROM emp WHERE name = ' || repeat('''s3cret''', 1))",
+            "SELECT f('INSERT INTO emp (name) VALUES (', 's3cret', ')')",
+            "SELECT f('SELECT * FROM emp WHERE salary > ', 5200)",
+            "SELECT f('SELECT * FROM emp WHERE name LIKE', 's3cret')",
         ],
     );
     unchanged(

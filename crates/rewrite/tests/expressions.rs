@@ -106,6 +106,10 @@ fn operators() {
                 "SELECT * FROM emp WHERE name <> ALL (ARRAY['<<~text:a,b>>'::enc_text,NULL]::enc_text[]::enc_text[])",
             ),
             (
+                "SELECT name COLLATE \"C\" FROM emp WHERE name LIKE 'a' COLLATE pg_catalog.\"C\"",
+                "SELECT name  FROM emp WHERE name LIKE '<<~text:a>>'::enc_text ",
+            ),
+            (
                 "SELECT * FROM emp WHERE 'a' = ANY (tags)",
                 "SELECT * FROM emp WHERE '<<a>>' = ANY (tags)",
             ),
@@ -124,7 +128,7 @@ fn operators() {
         &[
             "SELECT * FROM emp WHERE name = coalesce(note, 's3cret')",
             "SELECT * FROM emp WHERE hired > date '2020-01-01' + opened_at",
-            "SELECT * FROM emp WHERE name = 's3cret' COLLATE \"C\" AND name COLLATE \"C\" = 's3cret'",
+            "SELECT * FROM emp WHERE name COLLATE \"de_DE\" = 's3cret'",
             "SELECT * FROM emp WHERE salary = ANY ('{{1,2},{3,4}}')",
             "SELECT * FROM emp WHERE (emp) = ROW(1, 's3cret')",
         ],
@@ -253,6 +257,10 @@ fn functions() {
                 "SELECT array_to_string(array_agg(name ORDER BY id), ', ') FROM emp",
                 "SELECT enc_array_to_string(array_agg(name ORDER BY id), '<<~text:, >>'::enc_text) AS \"array_to_string\" FROM emp",
             ),
+            (
+                "SELECT jsonb_object_agg('a', name ORDER BY id) FILTER (WHERE id > 1) FROM emp",
+                "SELECT enc_jsonbpairs(pg_catalog.string_agg(coalesce(enc_jsonitem(('<<a>>')::enc_text), '<<text:->>'::enc_text) || coalesce(enc_jsonitem(( name )::enc_text), '<<text:->>'::enc_text), NULL::enc_text ORDER BY id) FILTER (WHERE id > 1)) AS \"jsonb_object_agg\" FROM emp",
+            ),
         ],
     );
     unchanged(
@@ -269,7 +277,7 @@ fn functions() {
             "SELECT lag(name, salary) OVER () FROM emp",
             "SELECT make_interval(secs => 1.5, days => salary) FROM emp",
             "SELECT row_to_json(emp) FROM emp",
-            "SELECT json_object_agg('a', name) FROM emp",
+            "SELECT json_agg(DISTINCT name) FROM emp",
             "SELECT generate_series(1, salary) FROM emp",
             "SELECT sum(salary) OVER (ORDER BY salary RANGE BETWEEN 5 PRECEDING AND CURRENT ROW) FROM emp",
         ],
@@ -412,6 +420,22 @@ fn patterns_and_formats() {
             (
                 "SELECT string_agg(name, ','), percentile_disc(0.5) WITHIN GROUP (ORDER BY salary) FROM emp",
                 "SELECT string_agg(name, '<<,>>'), percentile_disc(0.5) WITHIN GROUP (ORDER BY salary) FROM emp",
+            ),
+            (
+                "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY salary) AS half, percentile_cont($1) WITHIN GROUP (ORDER BY salary DESC) FROM emp",
+                "SELECT enc_percentile_cont(0.5) WITHIN GROUP (ORDER BY salary) AS half, enc_percentile_cont_desc($1::pg_catalog.float8) WITHIN GROUP (ORDER BY salary DESC) AS \"percentile_cont\" FROM emp",
+            ),
+            (
+                "SELECT percentile_disc('0.5') WITHIN GROUP (ORDER BY name), percentile_cont('0.5') WITHIN GROUP (ORDER BY id) FROM emp",
+                "SELECT percentile_disc('0.5'::pg_catalog.float8) WITHIN GROUP (ORDER BY name), percentile_cont('0.5') WITHIN GROUP (ORDER BY id) FROM emp",
+            ),
+            (
+                "SELECT corr(salary, id), regr_count(id, salary) FROM emp",
+                "SELECT corr((salary)::enc_float8,( id)::enc_float8), regr_count((id)::enc_float8,( salary)::enc_float8) FROM emp",
+            ),
+            (
+                "SELECT regr_count(5, salary - 3), num_nulls(name, 'a', 7), num_nulls('a') FROM emp",
+                "SELECT regr_count(('<<int4:5>>'::enc_int4)::enc_float8,( salary - '<<int4:3>>'::enc_int4)::enc_float8), num_nulls(name, '<<~text:a>>'::enc_text, '<<int4:7>>'::enc_int4), num_nulls('a') FROM emp",
             ),
             (
                 "SELECT rank(5) WITHIN GROUP (ORDER BY salary) FROM emp",

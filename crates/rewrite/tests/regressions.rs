@@ -57,6 +57,19 @@ fn same_name_in_other_schemas() {
     assert!(refusal.needs_schema_refresh && refusal.sqlstate == "42P01");
 }
 
+/// A function with the name of a protected table, in whatever schema: PostgreSQL never casts to a
+/// row type by a call. The call is refused.
+#[test]
+fn functions_named_like_tables() {
+    let mut s = schema();
+    s.add_opaque_type("public", "emp");
+    s.add_opaque_type("public", "pairs");
+    unchanged(&s, &["SELECT emp(5)", "SELECT public.emp('x')"]);
+    // Another type that holds protected values may be meant.
+    let refusal = analyze("SELECT pairs('x')", &s).expect_err("a cast");
+    assert_eq!(refusal.sqlstate, "0A000");
+}
+
 /// Quoted and folded names: "EMP" is not emp.
 #[test]
 fn identifiers() {

@@ -2,12 +2,12 @@
 //! sends the value in the clear; one that takes it for `enc_` asks for a keeper.
 
 mod common;
-use common::{check, refused};
+use common::{check, refused, show};
 use contract::TypeCode;
 use contract::soft::{ADD, EQ, ORD};
-use rewrite::{Column, ColumnType, Relation, Schema};
+use rewrite::{Column, ColumnType, Prepared, Refusal, Relation, Schema, analyze, analyze_with};
 
-/// `t (i soft_int4 key 1, j soft_int4 key 2, s soft_text key 3, p int4, note text)`.
+/// `t (i soft_int4 key 1, j soft_int4 key 2, s soft_text key 3, p int4, note text, e enc_text)`.
 fn schema() -> Schema {
     let mut schema = Schema::default();
     schema.set_search_path(["public"]);
@@ -20,6 +20,7 @@ fn schema() -> Schema {
         ("s", soft(TypeCode::Text, EQ, 3)),
         ("p", ColumnType::Plain(23, "int4".into())),
         ("note", ColumnType::Plain(25, "text".into())),
+        ("e", ColumnType::Enc(TypeCode::Text)),
     ];
     let column = |(at, (name, ty)): (usize, (&str, ColumnType))| Column {
         name: name.into(),
@@ -77,6 +78,14 @@ fn literals() {
                 "SELECT 1 FROM (SELECT i AS x FROM t) v WHERE x = '<<soft_int4 int4:5>>'::soft_int4::soft_int4",
             ),
             (
+                "INSERT INTO t (s, e) VALUES ($1, $2), ('same', 'same')",
+                "INSERT INTO t (s, e) VALUES ($1::soft_text, $2), ('<<soft_text stored :same>>'::soft_text, '<<same>>')",
+            ),
+            (
+                "SELECT p FROM t WHERE s = 'a' COLLATE \"C\"",
+                "SELECT p FROM t WHERE s = '<<soft_text :a>>'::soft_text ",
+            ),
+            (
                 "SELECT 1 FROM (SELECT 'a' AS x) v, t WHERE v.x = t.s",
                 "SELECT 1 FROM (SELECT '<<soft_text :a>>'::soft_text AS x) v, t WHERE v.x = t.s",
             ),
@@ -96,6 +105,7 @@ fn refusals() {
         "SELECT 'Ann' FROM t WHERE s = 'Ann'",
         "SELECT p FROM t WHERE note = 'Ann' AND s = 'Ann'",
         "SELECT p FROM t WHERE i = $1 AND p = $1",
+        "SELECT p FROM t WHERE s = $1 AND e = $1",
         // Nothing is known of what they meet.
         "SELECT i + 5 FROM t",
         "SELECT p FROM t WHERE sum(i) > 5",
@@ -104,4 +114,49 @@ fn refusals() {
         "SELECT p FROM t WHERE (t).i = 5 OR t = ROW(5)",
     ];
     refused(&schema(), &all);
+}
+
+/// A statement that is prepared, and its EXECUTE, as they leave.
+fn executed(prepare: &str, execute: &str) -> Result<[String; 2], Refusal> {
+    let first = analyze(prepare, &schema())?.remove(0);
+    let mut prepared = Prepared::default();
+    prepared.insert("a", first.prepare.clone().unwrap_or_default());
+    let second = analyze_with(execute, &schema(), &prepared)?.remove(0);
+    Ok([show(prepare, &first), show(execute, &second)])
+}
+
+/// Arguments of EXECUTE are encoded for the columns that the prepared statement's parameters meet. As
+/// plain ones they would leave in the clear.
+#[test]
+fn prepared_statements() {
+    let all = [
+        [
+            "PREPARE a AS SELECT p FROM t WHERE i < $1 AND p = $2",
+            "EXECUTE a (5, 6)",
+            "PREPARE a AS SELECT p FROM t WHERE i < $1::soft_int4 AND p = $2",
+            "EXECUTE a ('<<soft_int4 int4:5>>'::soft_int4, 6)",
+        ],
+        [
+            "PREPARE a (int4, text) AS INSERT INTO t (i, s) VALUES ($1, $2)",
+            "EXPLAIN EXECUTE a ('5', 'x')",
+            "PREPARE a (soft_int4, soft_text) AS INSERT INTO t (i, s) VALUES ($1::soft_int4, $2::soft_text)",
+            "EXPLAIN EXECUTE a ('<<soft_int4 stored :5>>'::soft_int4, '<<soft_text stored :x>>'::soft_text)",
+        ],
+        [
+            "PREPARE a (int4[]) AS SELECT p FROM t WHERE i = ANY ($1)",
+            "EXECUTE a ('{5,6}')",
+            "PREPARE a (soft_int4[]) AS SELECT p FROM t WHERE i = ANY ($1::soft_int4[])",
+            "EXECUTE a ('<<soft_int4 each :{5,6}>>'::soft_int4[])",
+        ],
+    ];
+    for [prepare, execute, first, second] in all {
+        let left = executed(prepare, execute).expect(prepare);
+        assert_eq!(left, [first, second]);
+    }
+    // What is computed of constants has encoded ones, which the server refuses.
+    let one = "PREPARE a AS SELECT p FROM t WHERE i = $1";
+    let [_, left] = executed(one, "EXECUTE a (5 + 1)").expect(one);
+    assert!(!left.contains("5 +"), "{left}");
+    let list = "PREPARE a AS SELECT p FROM t WHERE i = ANY ($1)";
+    assert!(executed(list, "EXECUTE a (ARRAY[5, 6])").is_err());
 }

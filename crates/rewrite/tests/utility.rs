@@ -137,13 +137,10 @@ fn definitions() {
         &[
             "CREATE AGGREGATE a (enc_int4) (sfunc = f, stype = enc_int4, initcond = 's3cret')",
             "CREATE FUNCTION f() RETURNS int LANGUAGE plpython3u AS $$ plpy.execute(\"insert into EMP values('s3cret\") $$",
-            "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.salary := 5200; RETURN NEW; END $$",
             "DO $$ BEGIN EXECUTE 'INSERT INTO \"Odd Name\" VALUES (5200)'; END $$",
             "CREATE TABLE t (a enc_int4) PARTITION BY RANGE (a)",
             "CREATE DOMAIN d AS enc_text CHECK (VALUE <> 's3cret')",
-            "DO $$ BEGIN INSERT INTO emp(name) VALUES ('s3cret'); END $$",
             "DO $$ BEGIN EXECUTE 'INSERT INTO emp(name) VALUES (''s3cret'')'; END $$",
-            "CREATE FUNCTION f() RETURNS void LANGUAGE sql AS $$ INSERT INTO emp(salary) VALUES (5200) $$",
         ],
     );
 }

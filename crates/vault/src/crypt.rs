@@ -5,7 +5,7 @@
 
 use crate::error::Error;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
-use aws_lc_rs::{digest, hkdf, rand};
+use aws_lc_rs::{digest, hkdf, hmac, rand};
 
 /// Size of a file's salt in bytes.
 pub(crate) const SALT_BYTES: usize = 16;
@@ -20,8 +20,10 @@ pub(crate) struct FileKey(LessSafeKey);
 
 impl VaultKey {
     pub(crate) fn new(root: &[u8; 32]) -> VaultKey {
-        let salt = hkdf::Salt::new(hkdf::HKDF_SHA256, b"confide vault 1");
-        VaultKey(salt.extract(root))
+        // What `Salt::extract` stands for, without a copy of the root key, which that keeps.
+        let salt = hmac::Key::new(hmac::HMAC_SHA256, b"confide vault 1");
+        let key = hmac::sign(&salt, root);
+        VaultKey(hkdf::Prk::new_less_safe(hkdf::HKDF_SHA256, key.as_ref()))
     }
 
     pub(crate) fn file(&self, salt: &[u8; SALT_BYTES]) -> Result<FileKey, Error> {

@@ -8,7 +8,7 @@
 #define CFD_CONTRACT_H
 
 /* Version */
-#define CFD_CONTRACT_VERSION 32
+#define CFD_CONTRACT_VERSION 34
 
 /* Field identifiers */
 #define CFD_SLOT_BITS 44
@@ -225,6 +225,7 @@
 #define CFD_DELIVERY_SESSION 0
 #define CFD_DELIVERY_DELIVERY 1
 #define CFD_DELIVERY_KEYED 2
+#define CFD_DELIVERY_CONSTANT 3
 #define CFD_DELIVERY_KEPT_BYTES 264
 
 /* Aggregations */
@@ -283,6 +284,7 @@
 #define CFD_DELIVERY_SESSION 0
 #define CFD_DELIVERY_DELIVERY 1
 #define CFD_DELIVERY_KEYED 2
+#define CFD_DELIVERY_CONSTANT 3
 #define CFD_DELIVERY_KEPT_BYTES 264
 
 /* Envelopes */
@@ -594,6 +596,10 @@
 #define CFD_OP_JSONB_ARRAY 244
 #define CFD_OP_JSONB_OBJECT 245
 #define CFD_OP_TO_JSONB 246
+#define CFD_OP_JSON_PAIRS 247
+#define CFD_OP_JSONB_PAIRS 248
+#define CFD_OP_JSON_ROW 249
+#define CFD_OP_JSON_ROWS 250
 
 /* Aggregates */
 #define CFD_AGGREGATE_SUM 1

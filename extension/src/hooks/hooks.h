@@ -24,6 +24,8 @@ extern void cfd_flush_dropped(void);
 extern PlannedStmt *cfd_adapt_ddl(PlannedStmt *statement);
 /* family.c: changes of a column's family that the server cannot make */
 extern void cfd_family_check(const AlterTableStmt *alter);
+/* bodies.c: constants in bodies of routines. Within the statement's mode. */
+extern PlannedStmt *cfd_bodies_adapt(PlannedStmt *statement);
 /* cells.c: numbers of columns of the family rnd_ */
 extern PlannedStmt *cfd_cells_adapt(PlannedStmt *statement);
 extern void cfd_cells_after(const Node *statement);
@@ -34,6 +36,9 @@ extern PlannedStmt *cfd_soft_adapt(PlannedStmt *statement);
 extern void cfd_soft_after(const Node *statement);
 extern void cfd_soft_check_query(const Query *query);
 extern void cfd_soft_check_node(Node *node);
+/* ordered.c: refuses the order of what has none */
+extern void cfd_check_ordered_query(const Query *query);
+extern void cfd_check_ordered(Node *node);
 /* ledger.c: ledger tables */
 extern bool cfd_ledger_asked(const CreateStmt *create);
 extern void cfd_ledger_adapt(CreateStmt *create);

@@ -128,6 +128,7 @@ check_query(Query *query, Queries *outer)
 	Queries		inner = {lcons(query, list_copy(outer->list))};
 
 	cfd_soft_check_query(query);
+	cfd_check_ordered_query(query);
 	return query_tree_walker(query, check, &inner, 0);
 }
 
@@ -149,6 +150,7 @@ check(Node *node, void *context)
 	else if (IsA(node, FuncExpr))
 		check_function((FuncExpr *) node);
 	cfd_soft_check_node(node);
+	cfd_check_ordered(node);
 	cfd_check_packed(node, ((Queries *) context)->list);
 	return expression_tree_walker(node, check, context);
 }

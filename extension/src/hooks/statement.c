@@ -381,7 +381,7 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 	cfd_statement_depth++;
 	PG_TRY();
 	{
-		run_utility(adapted, text, read_only, context, params, environment, receiver, completion);
+		run_utility(cfd_bodies_adapt(adapted), text, read_only, context, params, environment, receiver, completion);
 		cfd_cells_after(adapted->utilityStmt);
 		cfd_soft_after(adapted->utilityStmt);
 		cfd_ledger_after_utility(adapted->utilityStmt,

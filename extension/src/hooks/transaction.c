@@ -147,11 +147,11 @@ move_drops(int from, int to)
 static void
 cfd_transaction_forget(void)
 {
-	if (cfd_channel.connected && cfd_channel.outstanding)
+	if (cfd_channel.connected && (cfd_channel.outstanding || cfd_channel.deferred))
 	{
 		cfd_channel.forget = true;
 		cfd_channel.ready = false;
-		cfd_channel.outstanding = false;
+		cfd_channel.outstanding = cfd_channel.deferred = false;
 	}
 }
 
@@ -163,8 +163,9 @@ transaction_event(XactEvent event, void *arg)
 	{
 		case XACT_EVENT_PRE_COMMIT:
 			cfd_schema_before_commit();
-			cfd_fence_outstanding();
+			/* If it waits, its answer brings all errors, and nothing is left to fence. */
 			cfd_ledger_before_commit();
+			cfd_fence_deferred();
 			cfd_transaction_reach_keeper();
 			break;
 		case XACT_EVENT_PRE_PREPARE:

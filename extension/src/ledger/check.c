@@ -26,7 +26,7 @@
 #include "utils/snapmgr.h"
 
 /* Interval of progress reports to the client, in row versions. */
-#define PROGRESS_ROWS 1000000
+#define PROGRESS_ROWS 100000
 
 static Relation
 open_ledger(Oid oid, LOCKMODE lock)

@@ -204,6 +204,16 @@ is_light_walk(const CfdWireLedgerRow *head)
 	return (head->what == CFD_LEDGER_CURRENT || head->what == CFD_LEDGER_PAST) && head->number == 1;
 }
 
+/* What is read is answered in the same statement; what is written, at the commit. */
+static void
+send_row(const CfdWireLedgerRow *head, const StringInfoData *body)
+{
+	bool		read = head->what == CFD_LEDGER_CURRENT || head->what == CFD_LEDGER_PAST ||
+		head->what == CFD_LEDGER_SHOWN;
+
+	(read ? cfd_send : cfd_send_deferred) (CFD_KIND_LEDGER_ROW, head, sizeof(*head), body->data, body->len);
+}
+
 /*
  * Sends a row version. `relation` is the relation that contains it: the table
  * or its history.
@@ -237,7 +247,7 @@ cfd_ledger_send(Relation table, Relation relation, TupleTableSlot *slot, CfdWire
 			append_cell(&body, TupleDescAttr(desc, i), slot->tts_values[i]);
 	}
 	cfd_begin();
-	cfd_send(CFD_KIND_LEDGER_ROW, head, sizeof(*head), body.data, body.len);
+	send_row(head, &body);
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(context);
 }
@@ -253,6 +263,6 @@ cfd_ledger_send_end(Relation table, CfdWireLedgerRow *head)
 	cfd_ledger_append_text(&body, cfd_ledger_principal());
 	cfd_ledger_append_text(&body, "");
 	cfd_begin();
-	cfd_send(CFD_KIND_LEDGER_ROW, head, sizeof(*head), body.data, body.len);
+	send_row(head, &body);
 	pfree(body.data);
 }

@@ -132,25 +132,50 @@ signed_append_cell(StringInfo cells, HeapTuple row, TupleDesc desc, int column)
 	appendBinaryStringInfo(cells, text, cell.length);
 }
 
-/* Sends the row version of a ledger table that a result row shows, as it is stored. */
-static void
-signed_send_version(Oid oid, ItemPointer tid, uint64 number)
+/* The relation that the last row showed of a source; most results show the same one in all rows. */
+typedef struct Shown
 {
-	Relation	relation = relation_open(oid, AccessShareLock);
-	Relation	table = cfd_ledger_table_of(relation);
-	TupleTableSlot *slot = table_slot_create(relation, NULL);
-	CfdWireLedgerRow head = {.what = CFD_LEDGER_SHOWN,.number = number};
+	Relation	relation;		/* NULL: none yet */
+	Relation	table;			/* the ledger table: the relation, or that whose history it is */
+	TupleTableSlot *slot;
+} Shown;
 
-	if (cfd_columns(relation)->ledger.role != CFD_NO_LEDGER &&
-		table_tuple_fetch_row_version(relation, tid, SnapshotAny, slot))
-		cfd_ledger_send(table, relation, slot, &head);
-	ExecDropSingleTupleTableSlot(slot);
-	relation_close(table, AccessShareLock);
-	relation_close(relation, AccessShareLock);
+static void
+signed_close(Shown *shown)
+{
+	if (shown->relation == NULL)
+		return;
+	ExecDropSingleTupleTableSlot(shown->slot);
+	relation_close(shown->table, AccessShareLock);
+	relation_close(shown->relation, AccessShareLock);
+	shown->relation = NULL;
 }
 
 static void
-signed_send_versions(HeapTuple row, TupleDesc desc, const CfdSignedSources *sources, uint64 number)
+signed_open_shown(Shown *shown, Oid oid)
+{
+	if (shown->relation != NULL && RelationGetRelid(shown->relation) == oid)
+		return;
+	signed_close(shown);
+	shown->relation = relation_open(oid, AccessShareLock);
+	shown->table = cfd_ledger_table_of(shown->relation);
+	shown->slot = table_slot_create(shown->relation, NULL);
+}
+
+/* Sends the row version of a ledger table that a result row shows, as it is stored. */
+static void
+signed_send_version(Shown *shown, ItemPointer tid, uint64 number)
+{
+	CfdWireLedgerRow head = {.what = CFD_LEDGER_SHOWN,.number = number};
+
+	if (cfd_columns(shown->relation)->ledger.role != CFD_NO_LEDGER &&
+		table_tuple_fetch_row_version(shown->relation, tid, SnapshotAny, shown->slot))
+		cfd_ledger_send(shown->table, shown->relation, shown->slot, &head);
+	ExecClearTuple(shown->slot);
+}
+
+static void
+signed_send_versions(Shown *shown, HeapTuple row, TupleDesc desc, const CfdSignedSources *sources, uint64 number)
 {
 	for (int source = 1; source <= sources->count; source++)
 	{
@@ -161,9 +186,11 @@ signed_send_versions(HeapTuple row, TupleDesc desc, const CfdSignedSources *sour
 		Datum		tid = SPI_getbinval(row, desc, column + 1, &no_row);
 
 		/* NULL if an outer join found no row. */
-		if (!no_table && !no_row)
-			signed_send_version(DatumGetObjectId(table), (ItemPointer) DatumGetPointer(tid),
-								number * CFD_LEDGER_SOURCES + source);
+		if (no_table || no_row)
+			continue;
+		signed_open_shown(&shown[source - 1], DatumGetObjectId(table));
+		signed_send_version(&shown[source - 1], (ItemPointer) DatumGetPointer(tid),
+							number * CFD_LEDGER_SOURCES + source);
 	}
 }
 
@@ -175,16 +202,19 @@ static void
 signed_send_rows(const CfdSignedSources *sources, uint64 before)
 {
 	SPITupleTable *table = SPI_tuptable;
+	Shown		shown[CFD_SIGNED_SOURCES_MAX] = {0};
 	StringInfoData cells;
 
 	initStringInfo(&cells);
 	for (uint64 i = 0; i < table->numvals; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		signed_send_versions(table->vals[i], table->tupdesc, sources, before + i);
+		signed_send_versions(shown, table->vals[i], table->tupdesc, sources, before + i);
 		for (int column = 1; column <= sources->columns; column++)
 			signed_append_cell(&cells, table->vals[i], table->tupdesc, column);
 	}
+	for (int source = 0; source < sources->count; source++)
+		signed_close(&shown[source]);
 	cfd_begin();
 	cfd_send(CFD_KIND_RESULT_ROWS, NULL, 0, cells.data, cells.len);
 	pfree(cells.data);

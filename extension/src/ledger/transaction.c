@@ -4,7 +4,8 @@
  *	  ledger.h.
  *
  * The keeper is told about each row by a one-way message with the row's number
- * in the transaction. A repeated number means that everything from it on was
+ * in the transaction. No statement waits for it: what the keeper refuses is an
+ * error of the commit. A repeated number means that everything from it on was
  * rolled back to a savepoint. Before the commit, the keeper turns the
  * remaining operations into entries, and their redo record is written to the
  * WAL under a lock. The WAL therefore contains the entries in order, and
@@ -147,6 +148,7 @@ cfd_ledger_before_commit(void)
 			cfd_wal_log(read.record, read.record_length, true);
 		body.count = 0;
 	} while (read.head.more != 0);
+	cfd_channel.deferred = false;
 	LockRelease(&tag, ExclusiveLock, false);
 	cfd_fault("ledger-logged");
 }

@@ -65,7 +65,7 @@ cfd_channel_close(void)
 		ch.lost_client = true;
 	ch.had_client = false;
 	ch.sending = ch.ended = ch.violated = ch.clock_told = false;
-	ch.outstanding = ch.forget = ch.held = false;
+	ch.outstanding = ch.deferred = ch.forget = ch.held = false;
 	ch.due = ch.body_left = 0;
 	cfd_channel_lose_pending();
 	memset(&ch.settings, 0, sizeof(ch.settings));
@@ -118,6 +118,7 @@ open_channel(void)
 	ch.connected = true;
 	ch.sequence = 0;
 	ch.generation++;
+	cfd_forget_constants();
 	ch.ticket_told = !cfd_has_ticket();
 	PG_TRY();
 	{

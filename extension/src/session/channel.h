@@ -82,11 +82,13 @@ typedef struct CfdChannel
 	bool		ended;			/* the keeper closed the connection */
 	bool		violated;		/* the keeper broke the protocol */
 	bool		outstanding;	/* one-way requests were sent since the last answer */
+	bool		deferred;		/* ... whose errors are told at the commit */
 	bool		forget;			/* Forget must be sent before anything else */
 	bool		held;			/* do not wake the keeper before we wait */
 	bool		had_client;		/* a handshake has succeeded */
 	bool		lost_client;	/* ... in a session that has ended */
 	uint32		generation;		/* number of connections made by this backend */
+	bool		kept_constants; /* plans may have constants of routines' texts */
 	uint32		clients;		/* number of handshakes made by this backend */
 	uint32		sequence;		/* of the last request */
 	uint32		due;			/* answers not yet taken from the ring */
@@ -158,6 +160,20 @@ cfd_new_slots(CfdArena arena, uint32 count)
 extern void cfd_send(uint16 kind, const void *fixed, uint32 fixed_length,
 					 const void *tail, uint64 tail_length);
 /*
+ * As cfd_send, for what has no effect before the commit: its error is told
+ * then, unless an answer brings it earlier, and no statement waits for it.
+ */
+static inline void
+cfd_send_deferred(uint16 kind, const void *fixed, uint32 fixed_length, const void *tail, uint64 tail_length)
+{
+	bool		outstanding = cfd_channel.outstanding;
+
+	cfd_send(kind, fixed, fixed_length, tail, tail_length);
+	cfd_channel.outstanding = outstanding;
+	cfd_channel.deferred = true;
+}
+
+/*
  * As cfd_send, for a message about "rows" rows. For many rows a sleeping
  * keeper is woken at once, even if the message itself is short because it
  * consists of runs.
@@ -198,6 +214,15 @@ extern void cfd_drop(CfdRequest *request);
 extern void cfd_fence(void);
 /* As cfd_fence, but only if one-way requests are outstanding. Never opens a channel. */
 extern void cfd_fence_outstanding(void);
+/* The same, also for deferred ones. */
+static inline void
+cfd_fence_deferred(void)
+{
+	if (cfd_channel.connected && (cfd_channel.outstanding || cfd_channel.deferred))
+		cfd_fence();
+	cfd_channel.deferred = false;
+}
+
 /* Below this number of values, waking a sleeping keeper costs more than it gains. */
 #define CFD_FEW_VALUES 256
 /*
@@ -220,6 +245,8 @@ extern void cfd_violation(const char *what) pg_attribute_noreturn();
 		if (unlikely(!cfd_decode_##what(bytes, length, out))) \
 			cfd_violation("malformed " #what); \
 	} while (0)
+/* Has plans read the constants of routines' texts again. */
+extern void cfd_forget_constants(void);
 extern void cfd_channel_close(void);
 /* Closes the channel if it is no longer usable. */
 extern void cfd_channel_close_broken(void);

@@ -139,6 +139,8 @@ send_hello(int sock, uint64 session, const unsigned char *pass)
 	hello.version = CFD_CONTRACT_VERSION;
 	hello.pid = (uint32) MyProcPid;
 	hello.database = MyDatabaseId;
+	/* The server's own processes have no role where they have no database. */
+	hello.role = OidIsValid(MyDatabaseId) ? GetSessionUserId() : InvalidOid;
 	hello.session = session;
 	if (session != 0)
 		memcpy(hello.pass, pass, sizeof(hello.pass));

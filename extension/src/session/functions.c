@@ -16,6 +16,7 @@
 #include "miscadmin.h"
 #include "portability/instr_time.h"
 #include "utils/builtins.h"
+#include "utils/plancache.h"
 #include "utils/tuplestore.h"
 
 #define LAST_STEP 3
@@ -47,11 +48,24 @@ cfd_handshake(PG_FUNCTION_ARGS)
 		cfd_channel.had_client = true;
 		cfd_channel.lost_client = false;
 		cfd_channel.clients++;
+		cfd_forget_constants();
 	}
 	result = palloc(VARHDRSZ + length);
 	SET_VARSIZE(result, VARHDRSZ + length);
 	memcpy(VARDATA(result), answer, length);
 	PG_RETURN_BYTEA_P(result);
+}
+
+/*
+ * Plans with constants of routines' texts have lost their values, or have them
+ * of another client. Made anew, they read them again.
+ */
+void
+cfd_forget_constants(void)
+{
+	if (cfd_channel.kept_constants)
+		ResetPlanCache();
+	cfd_channel.kept_constants = false;
 }
 
 PG_FUNCTION_INFO_V1(cfd_version);

@@ -207,6 +207,7 @@ take_envelope(FmgrInfo *flinfo, const unsigned char *envelope, size_t length, ui
 	cfd_begin();
 	cfd_mark_called(flinfo);
 	fid = cfd_known_find_input(type, typmod, place, envelope, length);
+	cfd_channel.kept_constants |= envelope[1] == CFD_ORIGIN_EXPORT;
 	if (fid == 0)
 	{
 		fid = put_envelope(envelope, length, type, typmod, place);

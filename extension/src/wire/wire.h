@@ -138,6 +138,7 @@ typedef struct CfdHello
 	uint32_t	database;
 	uint64_t	session;
 	unsigned char pass[16];
+	uint32_t	role;
 } CfdHello;
 
 static inline void
@@ -150,6 +151,7 @@ cfd_encode_hello(unsigned char *out, const CfdHello *hello)
 	cfd_put32(out + 12, hello->database);
 	cfd_put64(out + 16, hello->session);
 	memcpy(out + 24, hello->pass, 16);
+	cfd_put32(out + 40, hello->role);
 }
 
 typedef struct CfdWelcome

@@ -40,25 +40,7 @@ ALTER TABLE invoice_line ADD CONSTRAINT invoice_line_quantity_check CHECK (quant
     ADD amount enc_numeric(12, 2) GENERATED ALWAYS AS (quantity * unit_price) STORED;
 CREATE INDEX patient_by_born ON patient (born) WHERE email IS NOT NULL;
 
--- Routines: constants that meet protected values come from a function whose body is parsed.
-CREATE FUNCTION nothing() RETURNS enc_numeric LANGUAGE sql RETURN 0;
-CREATE OR REPLACE FUNCTION sum_up() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE which int := CASE WHEN TG_OP = 'DELETE' THEN OLD.invoice_id ELSE NEW.invoice_id END;
-BEGIN
-    UPDATE invoice SET total = (SELECT coalesce(sum(amount), nothing()) FROM invoice_line WHERE invoice_id = which)
-    WHERE id = which;
-    RETURN NULL;
-END $$;
-CREATE OR REPLACE FUNCTION settle() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    IF NEW.amount <= nothing() THEN
-        RAISE EXCEPTION 'a payment is positive' USING ERRCODE = '23514';
-    END IF;
-    UPDATE invoice i SET paid = true
-    WHERE i.id = NEW.invoice_id
-      AND i.total <= NEW.amount + (SELECT coalesce(sum(p.amount), nothing()) FROM payment p WHERE p.invoice_id = i.id);
-    RETURN NEW;
-END $$;
+-- Routines with arguments and results of protected types.
 DROP FUNCTION age_of, balance, patients_called;
 DROP PROCEDURE raise_salaries;
 CREATE FUNCTION age_of(born patient.born%TYPE, day enc_date) RETURNS enc_int4 LANGUAGE sql STABLE
@@ -76,7 +58,7 @@ CREATE PROCEDURE raise_salaries(by_percent enc_numeric, in_department int) LANGU
 END;
 -- The others as they are.
 SELECT pg_get_functiondef(oid) FROM pg_proc
-WHERE proname IN ('touch', 'log_patient', 'no_overlap', 'flag_result') \gexec
+WHERE proname IN ('touch', 'log_patient', 'no_overlap', 'sum_up', 'settle', 'flag_result') \gexec
 
 -- The views.
 CREATE VIEW patient_list AS

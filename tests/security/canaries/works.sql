@@ -76,6 +76,18 @@ CREATE RULE o AS ON DELETE TO p DO ALSO INSERT INTO q VALUES (OLD.id, '%(v)s', %
 CREATE TRIGGER o BEFORE UPDATE ON p FOR EACH ROW WHEN (NEW.name = '%(v)s') EXECUTE FUNCTION complain()
 CREATE FUNCTION f(a enc_text DEFAULT '%(v)s') RETURNS bool LANGUAGE sql RETURN a = '%(v)s'
 CREATE FUNCTION f() RETURNS void LANGUAGE sql BEGIN ATOMIC INSERT INTO q VALUES (4, '%(v)s', %(n)s); END; SELECT f()
+DO $$ BEGIN UPDATE p SET name = '%(v)s'; END $$
+DO $$ DECLARE v enc_text := '%(v)s'; BEGIN PERFORM v; END $$
+DO $$ BEGIN IF EXISTS (SELECT FROM p WHERE n = %(n)s) THEN RAISE NOTICE 'x'; END IF; END $$
+CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS $$ BEGIN UPDATE p SET n = %(n)s; END $$; SELECT f()
+CREATE FUNCTION f() RETURNS bigint LANGUAGE sql AS $$ SELECT count(*) FROM p WHERE name = '%(v)s' $$; SELECT f()
+CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.name := '%(v)s'; RETURN NEW; END $$; CREATE TRIGGER o BEFORE INSERT OR UPDATE ON p FOR EACH ROW EXECUTE FUNCTION f(); UPDATE p SET id = id; INSERT INTO p VALUES (2)
+CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.n = %(n)s THEN RETURN NULL; END IF; RETURN NEW; END $$; CREATE TRIGGER o BEFORE INSERT OR UPDATE ON p FOR EACH ROW EXECUTE FUNCTION f(); UPDATE p SET id = id; INSERT INTO p VALUES (2)
+CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN CASE NEW.name WHEN '%(v)s' THEN RETURN NULL; ELSE NEW.n := -%(n)s; END CASE; RETURN NEW; END $$; CREATE TRIGGER o BEFORE INSERT OR UPDATE ON p FOR EACH ROW EXECUTE FUNCTION f(); UPDATE p SET id = id; INSERT INTO p VALUES (2)
+CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'DECLARE v p.name%%TYPE := ''%(v)s''; BEGIN NEW.name := v; RETURN NEW; END'; CREATE TRIGGER o BEFORE INSERT OR UPDATE ON p FOR EACH ROW EXECUTE FUNCTION f(); UPDATE p SET id = id; INSERT INTO p VALUES (2)
+CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS $$ BEGIN UPDATE p SET name = name || '%(v)s'; END $$; SELECT f(); SELECT name FROM p
+CREATE FUNCTION f() RETURNS p.name%%TYPE LANGUAGE plpgsql AS $$ BEGIN RETURN '%(v)s'; END $$
+CREATE FUNCTION f() RETURNS enc_text LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT '%(v)s'); END $$
 SAVEPOINT s; INSERT INTO q VALUES (2, '%(v)s', %(n)s); ROLLBACK TO s; LOCK p; SELECT id FROM p WHERE name = '%(v)s' FOR UPDATE
 INSERT INTO p (id, name) VALUES (2, '{"b": "%(v)s"}'::json ->> 'b')
 INSERT INTO doc VALUES (2, '{"%(v)s": %(n)s}', '["%(v)s"]'), (3, to_json('%(v)s'::text), to_jsonb(%(n)s))
@@ -83,3 +95,58 @@ SELECT j -> '%(v)s', b ->> '%(v)s', b #> '{%(v)s,0}', b #>> ARRAY['%(v)s', '1'] 
 SELECT id FROM doc WHERE b @> '{"a": "%(v)s"}' OR b ? '%(v)s' OR b ?| '{%(v)s}' OR b ?& ARRAY['%(v)s', 'b'] OR b = '[%(n)s]'
 SELECT b || '{"%(v)s": %(n)s}', b - '%(v)s', b - ARRAY['%(v)s'], jsonb_extract_path_text(b, '%(v)s') FROM doc
 SELECT jsonb_build_object('%(v)s', name, 'n', n + %(n)s), json_build_array(name, '%(v)s', %(n)s), to_jsonb(name || '%(v)s') FROM p
+SELECT json_agg(name || '%(v)s' ORDER BY id), jsonb_object_agg('%(v)s', n + %(n)s), json_object_agg(name, '%(v)s') FILTER (WHERE name <> '%(v)s') FROM p
+SELECT json_agg(x), jsonb_agg(x.*) FROM (SELECT name, '%(v)s' AS more FROM p) x
+SELECT id FROM p WHERE name COLLATE "C" <> '%(v)s' AND name <> '%(v)s' COLLATE "C" ORDER BY name COLLATE "C"
+SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY n + %(n)s), percentile_disc(0.5) WITHIN GROUP (ORDER BY name || '%(v)s') FROM p
+SELECT regr_count(n - %(n)s, id) FROM p
+SELECT name || '%(v)s', n, sum(n + %(n)s) FROM p GROUP BY GROUPING SETS ((name || '%(v)s', n), (n))
+SELECT n, sum(n) FROM p GROUP BY ROLLUP (n) HAVING max(name) <> '%(v)s'
+SELECT sum(n) OVER w FROM p WINDOW w AS (PARTITION BY name || '%(v)s' ORDER BY n + %(n)s ROWS 2 PRECEDING)
+SELECT id FROM p TABLESAMPLE SYSTEM (100) WHERE name = '%(v)s'
+SELECT id FROM p WHERE name = '%(v)s' ORDER BY id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
+SELECT id FROM ONLY p WHERE (SELECT name) = '%(v)s'
+SELECT id FROM p WHERE name > ALL (VALUES ('%(v)s'), ('b'))
+SELECT unnest(ARRAY[name, '%(v)s']) FROM p
+SELECT x FROM p, unnest(ARRAY[name, '%(v)s']) AS x
+SELECT CAST('%(v)s' AS varchar(5)) = vc, substring(name FROM '%(v)s'), overlay(name PLACING '%(v)s' FROM 1), trim(BOTH '%(v)s' FROM name) FROM p
+SELECT translate(name, 'a', '%(v)s'), split_part(name, '%(v)s', 1), regexp_replace(name, '%(v)s', 'b', 'g'), repeat('%(v)s', 2) = name FROM p
+SELECT md5('%(v)s') = name, encode('%(v)s'::bytea, 'hex') = name, decode('%(v)s', 'escape')::enc_bytea IS NULL FROM p
+SELECT num_nulls(name, '%(v)s'), name IS NULL OR '%(v)s' IS NULL FROM p
+SELECT EXISTS (SELECT name INTERSECT SELECT '%(v)s'::enc_text) FROM p
+SELECT NOT (name = '%(v)s') IS TRUE, (name = '%(v)s' OR n = %(n)s) IS UNKNOWN FROM p
+SELECT id FROM p WHERE (name, n) IN (('%(v)s', %(n)s), ('b', 2)) OR ROW(name, n) IS DISTINCT FROM ROW('%(v)s', %(n)s)
+SELECT p.id FROM p NATURAL JOIN q WHERE q.name || '%(v)s' <> p.name
+SELECT id FROM p WHERE n::text = '%(n)s' OR n::enc_numeric(20, 2) = %(n)s.25 OR %(n)s::bigint = n OR n = '%(n)s'
+SELECT id FROM p WHERE n = 0%(n)s OR n = %(n)se0 OR n = bigint '%(n)s'
+CREATE UNIQUE INDEX ON p (id) INCLUDE (note) WHERE n <> %(n)s
+ALTER TABLE q ADD EXCLUDE USING btree (name WITH =) WHERE (name <> '%(v)s')
+ALTER TABLE p ADD COLUMN g enc_text GENERATED ALWAYS AS (name || '%(v)s') STORED
+ALTER TABLE p ADD CONSTRAINT c CHECK (name <> '%(v)s') NOT VALID; ALTER TABLE p VALIDATE CONSTRAINT c
+CREATE POLICY o ON p; ALTER POLICY o ON p USING (name <> '%(v)s')
+CREATE VIEW v AS SELECT id, name FROM p; ALTER VIEW v ALTER name SET DEFAULT '%(v)s'; INSERT INTO v (id) VALUES (5)
+CREATE RECURSIVE VIEW v (x) AS SELECT name FROM p UNION SELECT x || '%(v)s' FROM v WHERE x = '%(v)s'
+CREATE TABLE t (k int, a enc_text DEFAULT '%(v)s') PARTITION BY LIST (k); CREATE TABLE t1 PARTITION OF t (a DEFAULT '%(v)sb') FOR VALUES IN (1)
+CREATE TABLE t (a enc_text DEFAULT '%(v)s') INHERITS (p)
+CREATE PROCEDURE f(a enc_text DEFAULT '%(v)s') LANGUAGE sql BEGIN ATOMIC UPDATE p SET name = a || '%(v)s'; END; CALL f()
+DO $$ DECLARE r record; BEGIN FOR r IN SELECT id FROM p WHERE name = '%(v)s' LOOP NULL; END LOOP; END $$
+DO $$ DECLARE c CURSOR FOR SELECT id FROM p WHERE name = '%(v)s'; BEGIN OPEN c; CLOSE c; END $$
+DO $$ BEGIN WHILE (SELECT count(*) FROM p WHERE name = '%(v)s') > 0 LOOP EXIT; END LOOP; PERFORM id FROM p WHERE n = %(n)s; END $$
+DO $$ BEGIN RAISE NOTICE 'about %%', (SELECT name FROM p WHERE name = '%(v)s'); END $$
+DO $$ BEGIN ASSERT NOT EXISTS (SELECT FROM p WHERE name = '%(v)s'), 'no'; END $$
+DO $$ DECLARE v enc_text; BEGIN SELECT name || '%(v)s' INTO v FROM p; END $$
+CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN CASE WHEN NEW.name = '%(v)s' THEN RETURN NULL; ELSE RETURN NEW; END CASE; END $$
+CREATE OR REPLACE FUNCTION same(a enc_text) RETURNS enc_text LANGUAGE sql RETURN a || '%(v)s'
+SET LOCAL search_path = canaries; SELECT id FROM p WHERE name = '%(v)s'
+MERGE INTO p USING (SELECT '%(v)s' AS a) s ON p.name = s.a WHEN NOT MATCHED THEN INSERT (id, name) VALUES (9, s.a || '%(v)s')
+INSERT INTO p (id, name, n) OVERRIDING SYSTEM VALUE VALUES (5, '%(v)s', %(n)s)
+SELECT GROUPING(name), count(*) FROM p GROUP BY CUBE (name) ORDER BY name = '%(v)s'
+SELECT name SIMILAR TO '%(v)s' ESCAPE '#', name NOT LIKE '%(v)s' ESCAPE '!' FROM p
+SELECT d BETWEEN '2000-01-01' AND now(), d + interval '%(n)s microseconds' FROM p
+SELECT to_char(n, '%(v)s'), to_char(d, '%(v)s'), to_number('%(n)s', '999999999999') = n FROM p
+SELECT b -> 'a' -> '%(v)s', b #>> '{a,%(v)s}', (b ->> '%(v)s')::int FROM doc
+UPDATE doc SET b = b || jsonb_build_object('k', '%(v)s', 'n', %(n)s), j = '{"a": "%(v)s"}'
+SELECT id FROM doc WHERE b = '{"a": "%(v)s"}'::jsonb OR b <@ '{"a": "%(v)s"}' OR b || '{}' = '{"%(v)s": 1}'
+PREPARE d (text, int8) AS INSERT INTO q VALUES (9, $1, $2) ON CONFLICT DO NOTHING; EXECUTE d ('%(v)s' || 'x', %(n)s + 1)
+PREPARE e (text) AS SELECT name FROM p WHERE name <> $1; CREATE TABLE t AS EXECUTE e ('%(v)s')
+SELECT (ARRAY[name, '%(v)s'])[2], array_to_string(ARRAY[name, 'b'], '%(v)s') FROM p

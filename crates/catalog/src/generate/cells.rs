@@ -6,7 +6,7 @@
 //! PostgreSQL would prefer operators of wider types.
 
 use super::operands::{COUNT, NUMBERS, OTHERS};
-use crate::casts::{CastMethod, Context, casts, plain_casts};
+use crate::casts::{CastMethod, Context, NAME_CASTS, casts, plain_casts};
 use crate::signatures::FAMILIES;
 use crate::{Signature, Signatures, Typmod, operator_classes, types};
 use contract::{Op, TypeCode};
@@ -301,6 +301,20 @@ pub(super) fn plain_conversions(out: &mut String, rnd: Naming) {
         let head = format!("{to_rnd}({plain}{FOR_COLUMN})");
         function(out, &head, &to_rnd, "VOLATILE", 44, &symbol);
         cast(out, &plain, &to_rnd, FOR_COLUMN, context.clause());
+    }
+    for (to, _) in NAME_CASTS {
+        let (plain, to_rnd) = (to.plain_name(), rnd(to));
+        let _ = writeln!(
+            out,
+            "CREATE FUNCTION {to_rnd}(name{FOR_COLUMN}) RETURNS {to_rnd} AS 'SELECT {to_rnd}($1::pg_catalog.{plain}, $2, $3)' LANGUAGE sql STRICT VOLATILE PARALLEL RESTRICTED COST 44;"
+        );
+        cast(
+            out,
+            "name",
+            &to_rnd,
+            FOR_COLUMN,
+            Context::Assignment.clause(),
+        );
     }
 }
 

@@ -1,4 +1,4 @@
-//! Functions and operators that are made of others in SQL, as PostgreSQL has some of its own.
+//! Functions, operators and aggregates that are made of others in SQL, as PostgreSQL has some of its own.
 
 use super::operands::{NUMBERS, operand};
 use contract::TypeCode;
@@ -25,6 +25,51 @@ pub(super) fn functions(out: &mut String) {
     }
     joined_arrays(out);
     documents(out);
+    percentiles(out);
+    pairs(out);
+}
+
+/// `percentile_cont`. The names are not PostgreSQL's: a transition in SQL does not know the direction of the order,
+/// so the proxy chooses the aggregate.
+fn percentiles(out: &mut String) {
+    for t in [Float8, Interval] {
+        let enc = t.enc_name();
+        // PostgreSQL's own aggregate checks the fraction. It adds nothing.
+        let place = "pg_catalog.percentile_cont($2) WITHIN GROUP (ORDER BY CAST(0 AS pg_catalog.float8)) OPERATOR(pg_catalog.+) ($2 OPERATOR(pg_catalog.*) (pg_catalog.cardinality($1) OPERATOR(pg_catalog.-) 1))";
+        let body = "SELECT CASE WHEN low OPERATOR(pg_catalog.=) high THEN $1[low] ELSE $1[low] OPERATOR(pg_catalog.+) (($1[high] OPERATOR(pg_catalog.-) $1[low]) OPERATOR(pg_catalog.*) CAST(place OPERATOR(pg_catalog.-) pg_catalog.floor(place) AS pg_catalog.enc_float8)) END";
+        let index = |way: &str| {
+            format!("CAST(pg_catalog.{way}(place) AS pg_catalog.int4) OPERATOR(pg_catalog.+) 1")
+        };
+        let (low, high) = (index("floor"), index("ceil"));
+        let _ = writeln!(
+            out,
+            "CREATE FUNCTION pg_catalog.enc_percentile({enc}[], float8) RETURNS {enc} LANGUAGE sql STABLE PARALLEL SAFE COST 256 AS '{body} FROM (SELECT place, {low} AS low, {high} AS high FROM (SELECT {place} AS place) AS p) AS q';"
+        );
+        for (suffix, direction) in [("", ""), ("_desc", " DESC")] {
+            let sorted = format!(
+                "ARRAY(SELECT x FROM pg_catalog.unnest($1) AS u(x) WHERE x IS NOT NULL ORDER BY x{direction})"
+            );
+            let all = format!(
+                "SELECT CASE WHEN pg_catalog.cardinality(s) OPERATOR(pg_catalog.>) 0 AND $2 IS NOT NULL THEN ARRAY(SELECT pg_catalog.enc_percentile(s, f) FROM pg_catalog.unnest($2) WITH ORDINALITY AS v(f, n) ORDER BY n) END FROM (SELECT {sorted} AS s OFFSET 0) AS t"
+            );
+            let one = format!("SELECT pg_catalog.enc_percentile({sorted}, $2)");
+            for (array, body) in [("", one), ("[]", all)] {
+                let _ = writeln!(
+                    out,
+                    "CREATE FUNCTION pg_catalog.enc_percentile_final{suffix}({enc}[], float8{array}) RETURNS {enc}{array} LANGUAGE sql STABLE PARALLEL SAFE COST 1024 AS '{body}';\nCREATE AGGREGATE pg_catalog.enc_percentile_cont{suffix}(float8{array} ORDER BY {enc}) (SFUNC = pg_catalog.array_append, STYPE = {enc}[], FINALFUNC = pg_catalog.enc_percentile_final{suffix}, PARALLEL = SAFE);"
+                );
+            }
+        }
+    }
+}
+
+/// `regr_count`: pairs without NULL are counted without their values, by PostgreSQL's own transition.
+fn pairs(out: &mut String) {
+    let pair = [operand(Float8), operand(Float8)].join(", ");
+    let _ = writeln!(
+        out,
+        "CREATE FUNCTION pg_catalog.enc_regr_count_step(int8, {pair}) RETURNS int8 LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8inc_float8_float8';\nCREATE AGGREGATE pg_catalog.regr_count({pair}) (SFUNC = pg_catalog.enc_regr_count_step, STYPE = int8, COMBINEFUNC = pg_catalog.int8pl, INITCOND = '0', PARALLEL = SAFE);"
+    );
 }
 
 /// `array_to_string`. Nothing may be written down in a definition, so the empty string that it gives of

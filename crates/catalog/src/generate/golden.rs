@@ -20,6 +20,7 @@ pub fn hello() -> Hello {
         database: 16384,
         session: 0x0102_0304_0506_0708,
         pass: *b"0123456789abcdef",
+        role: 16385,
     }
 }
 
@@ -43,7 +44,7 @@ fn header() -> Header {
 
 pub(super) fn text() -> String {
     let mut out = format!("/* {} */\n", super::NOTICE);
-    out.push_str("/* Hello: version 1, pid 4711, database 16384, session 0x0102030405060708, pass \"0123456789abcdef\" */\n");
+    out.push_str("/* Hello: version 1, pid 4711, database 16384, session 0x0102030405060708, pass \"0123456789abcdef\", role 16385 */\n");
     bytes(&mut out, "golden_hello", &hello().encode());
     out.push_str("/* Welcome: version 1, TooManyChannels, arena ARENA_BASE + 6, session 9, incarnation 0xA1B2C3D4E5F60718 */\n");
     bytes(&mut out, "golden_welcome", &welcome().encode());

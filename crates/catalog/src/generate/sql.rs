@@ -375,6 +375,13 @@ fn plain_cast_definitions(out: &mut String) {
             "CREATE CAST (pg_catalog.{plain} AS {enc}) WITH FUNCTION pg_catalog.{enc}(pg_catalog.{plain}){context};"
         );
     }
+    for (to, context) in NAME_CASTS {
+        let (plain, enc, context) = (to.plain_name(), to.enc_name(), context.clause());
+        let _ = writeln!(
+            out,
+            "CREATE FUNCTION pg_catalog.{enc}(name) RETURNS {enc} AS 'SELECT $1::pg_catalog.{plain}::pg_catalog.{enc}' LANGUAGE sql STRICT STABLE PARALLEL SAFE COST 8;\nCREATE CAST (name AS {enc}) WITH FUNCTION pg_catalog.{enc}(name){context};"
+        );
+    }
 }
 
 /// `text || anything` and `anything || text`, which PostgreSQL has as polymorphic

@@ -21,6 +21,7 @@ pub fn hello() -> Hello {
         database: 5,
         session: 0,
         pass: [3; 16],
+        role: 10,
     }
 }
 

@@ -161,6 +161,8 @@ pub mod delivery {
         DELIVERY: u8 = 1;
         /// The session's, and the column's comes with the value, if the client may have that.
         KEYED: u8 = 2;
+        /// That of exports, of a constant of a catalog: for the text of a routine.
+        CONSTANT: u8 = 3;
         /// Longer envelopes are not kept.
         KEPT_BYTES: u32 = 264;
     }

@@ -102,6 +102,7 @@ fn in_process(report: &mut Report, one: bool) -> Result<()> {
         database: 1,
         session: 0,
         pass: [0; 16],
+        role: 0,
     };
     let mut connection =
         Connection::open(&Arc::new(keeper), &hello).map_err(|s| format!("{s:?}"))?;

@@ -98,6 +98,7 @@ impl Process {
             database: 1,
             session: 0,
             pass: [0; 16],
+            role: 0,
         };
         let path = self.dir.path().join("socket");
         let mut end = BackendEnd::connect(&path, hello, Duration::from_secs(5))?;

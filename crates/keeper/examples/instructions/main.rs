@@ -52,6 +52,7 @@ fn hello() -> Hello {
         database: 1,
         session: 0,
         pass: [0; 16],
+        role: 0,
     }
 }
 

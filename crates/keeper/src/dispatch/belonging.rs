@@ -10,7 +10,7 @@
 
 use super::Connection;
 use crate::fail::{self, Failure};
-use crate::provenance::{CONSTANT, ELSEWHERE, Origin, TAKEN};
+use crate::provenance::{CLIENT, CONSTANT, ELSEWHERE, Origin, TAKEN};
 use crate::tickets::{self, Admitted};
 use contract::envelope::{COLUMN_BYTES, DATABASE_BYTES, HOME_BYTES};
 use contract::{Fid, answer, body};
@@ -137,6 +137,17 @@ impl Connection {
         Ok(home)
     }
 
+    /// Whether a value is a constant of a catalog of the session's database.
+    pub(super) fn is_constant(&self, fid: Fid) -> bool {
+        let found = self.keeper.store.get(fid.partition());
+        let here = |p: &store::Partition| {
+            let key = p.key();
+            key.is_some_and(|key| key.database == self.session.database)
+        };
+        !fid.is_temporary()
+            && found.is_some_and(|p| here(p) && p.column().is_some_and(|(_, constant)| constant))
+    }
+
     fn column_in_envelopes(&self, partition: u32) -> Result<ColumnId, Failure> {
         let found = self.keeper.store.get(partition);
         match found.and_then(|p| p.column()) {
@@ -156,6 +167,11 @@ impl Connection {
         let constant = here && column == CONSTANTS;
         if !constant && !self.keeper.config.take_exports && self.ticket().is_none() {
             return Err(fail::no_exports());
+        }
+        // A client's session finds it in the text of a routine, and may use it as the constants that
+        // the server keeps parsed.
+        if constant && self.client.is_some() {
+            return Ok(self.label_if_bound(CLIENT));
         }
         let elsewhere = if here && named { 0 } else { ELSEWHERE };
         let constant = if column == CONSTANTS { CONSTANT } else { 0 };

@@ -335,9 +335,30 @@ impl Connection {
         Ok(())
     }
 
+    /// Appends the export envelope of a constant of a catalog, which sessions without a client get when
+    /// the catalog is printed.
+    fn seal_constant(&mut self, want: &Want) -> Result<(), Failure> {
+        if !self.is_constant(want.fid) {
+            return Err(fail::malformed("The value is no constant of a catalog.").into());
+        }
+        let home = self.home_of(want.fid)?;
+        let Some(value) = self.space.value(want.fid, Some(want.t.stored()))? else {
+            return Ok(());
+        };
+        let plain = zeroize::Zeroizing::new(values::encode_binary(&value));
+        let sealer = &self.keeper.keys.export;
+        let sealed = sealer.seal_home(want.t as u8, &home, &plain, &mut self.reply);
+        sealed.map_err(|error| fail::internal("sealing failed").detail(error.to_string()))?;
+        self.session.counters.sealed.fetch_add(1, Relaxed);
+        Ok(())
+    }
+
     /// Appends a value's envelope to the reply; nothing for NULL.
     fn seal(&mut self, want: &Want) -> Result<(), Failure> {
         let (fid, t) = (want.fid, want.t);
+        if want.form == delivery::CONSTANT {
+            return self.seal_constant(want);
+        }
         let label = self.operands(&[fid])?.label;
         let mask = self.mask(label);
         if mask.is_none() {

@@ -39,6 +39,7 @@ mod versions;
 mod viewing;
 
 use crate::aggregation::Aggregation;
+use crate::copies::Place;
 use crate::fail::{self, Ended, Failure};
 use crate::keeper::Keeper;
 use crate::session::{Client, Session, Shared};
@@ -87,7 +88,7 @@ pub struct Connection {
     /// A handshake that has begun.
     responder: Option<(Responder, Instant)>,
     /// A copy of the store's files that a backup is made of.
-    copy: Option<vault::Copy>,
+    copy: Option<(vault::Copy, Place)>,
     /// A collection of garbage that has begun.
     collection: Option<Collection>,
     reply: Vec<u8>,

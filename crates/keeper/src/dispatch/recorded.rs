@@ -38,6 +38,7 @@ pub(super) fn tape(
     let whose = Whose {
         session: session.id,
         database: session.database,
+        role: session.role,
         principal: client.map(|client| client.name.as_str()),
     };
     keeper.recorder.tape(before, whose)
@@ -108,17 +109,19 @@ impl Connection {
                     self.may_record(by)?;
                 }
                 let (principal, calls) = (scope.principal.clone(), scope.calls);
-                let (database, ring) = (scope.database, scope.ring);
+                let (database, role, ring) = (scope.database, scope.role, scope.ring);
                 let name = recorder.start(scope)?;
                 let kind = if calls { "log of calls" } else { "recording" };
-                let what =
-                    format!("{kind} begins: {name}, of {principal:?}, database {database:?}");
+                let what = format!(
+                    "{kind} begins: {name}, of {principal:?}, database {database:?}, role {role:?}"
+                );
                 self.keeper.audit.note("recording", by, what)?;
                 tracing::info!(
                     by,
                     name,
                     principal,
                     database,
+                    role,
                     ring,
                     calls,
                     "recording begins"

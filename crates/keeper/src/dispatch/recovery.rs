@@ -112,6 +112,9 @@ impl Connection {
 
     /// Any backend may copy the store: the files are sealed and on disk anyway.
     pub(super) fn store_copy(&mut self) -> Result<(), Failure> {
+        // The one that it has makes room for the next.
+        self.copy = None;
+        let place = self.keeper.copies.place(self.session.id)?;
         let (copy, position, timeline) = self.durable()?.copy()?;
         let mut files = Vec::new();
         for (name, length) in copy.files() {
@@ -128,14 +131,14 @@ impl Connection {
             count: u32::try_from(copy.files().len()).unwrap_or(u32::MAX),
             files: Each::new(&files),
         });
-        self.copy = Some(copy);
+        self.copy = Some((copy, place));
         Ok(())
     }
 
     pub(super) fn store_read(&mut self, body: body::StoreRead) -> Result<(), Failure> {
         let (number, offset) = (body.file as usize, body.offset);
         let copy = self.copy.as_ref();
-        let copy = copy.ok_or_else(|| fail::malformed("No copy has been begun."))?;
+        let (copy, _) = copy.ok_or_else(|| fail::malformed("No copy has been begun."))?;
         let bytes = self.durable()?.read_copy(copy, number, offset)?;
         self.answer(&answer::StoreRead { bytes: &bytes });
         Ok(())

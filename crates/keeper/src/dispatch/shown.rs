@@ -35,10 +35,13 @@ enum Said {
     Hashed(String, Vec<u8>),
 }
 
+/// What a version says of its columns, by name.
+type Columns = BTreeMap<String, Said>;
+
 /// A row version whose contents were verified.
 struct Proven {
     version: Version,
-    columns: BTreeMap<String, Said>,
+    columns: Columns,
 }
 
 /// The versions of one source.
@@ -55,7 +58,7 @@ pub(super) struct Sources {
     of: BTreeMap<u8, Of>,
     waiting: BTreeMap<u64, Proven>,
     /// Versions of the row whose cells follow.
-    current: BTreeMap<u8, Proven>,
+    current: BTreeMap<u8, Columns>,
 }
 
 /// A version's value of a column; `None`: NULL.
@@ -144,16 +147,15 @@ impl Sources {
         let next = row.saturating_add(1).saturating_mul(SOURCES);
         let rest = self.waiting.split_off(&next);
         let of_row = std::mem::replace(&mut self.waiting, rest);
-        self.current = of_row
-            .into_iter()
-            .filter(|(number, _)| number / SOURCES == row)
-            .filter_map(|(number, proven)| Some((u8::try_from(number % SOURCES).ok()?, proven)))
-            .collect();
+        self.current.clear();
         let mut bytes = 0;
-        for (source, proven) in &self.current {
-            if let Some(of) = self.of.get_mut(source) {
+        for (number, proven) in of_row {
+            let source = u8::try_from(number % SOURCES).unwrap_or(0);
+            let of = self.of.get_mut(&source).filter(|_| number / SOURCES == row);
+            if let Some(of) = of {
                 bytes += proven.version.entry.len() + proven.version.path.len() * size_of::<Hash>();
-                of.versions.push(proven.version.clone());
+                of.versions.push(proven.version);
+                self.current.insert(source, proven.columns);
             }
         }
         bytes
@@ -161,8 +163,8 @@ impl Sources {
 
     /// What the current row's version has in a column.
     pub fn shows(&self, source: u8, column: &str) -> Option<Shows<'_>> {
-        let proven = self.current.get(&source)?;
-        Some(Shows(proven.columns.get(column)))
+        let columns = self.current.get(&source)?;
+        Some(Shows(columns.get(column)))
     }
 
     /// Sources for which every row shows a version.
@@ -215,14 +217,14 @@ impl Shows<'_> {
     }
 }
 
-fn columns(body: &body::LedgerRow<'_>) -> BTreeMap<String, Said> {
+fn columns(body: &body::LedgerRow<'_>) -> Columns {
     let said = |cell: LedgerCell<'_>| match (cell.t, cell.hashed) {
         (Some(_), _) => Said::Protected(cell.fid),
         (None, 0) => Said::Plain(cell.type_name.to_owned(), cell.bytes.to_vec()),
         (None, _) => Said::Hashed(cell.type_name.to_owned(), cell.bytes.to_vec()),
     };
     let cells = body.cells.iter();
-    let mut columns: BTreeMap<String, Said> = cells
+    let mut columns: Columns = cells
         .map(|cell| (cell.name.to_owned(), said(cell)))
         .collect();
     // These are not hashed as columns.

@@ -99,8 +99,7 @@ impl Connection {
         let value = value.ok_or_else(store::unresolved)?;
         let mut plain = zeroize::Zeroizing::new(Vec::new());
         store::encode(&Scalar::of(&value), value.type_code(), &mut plain);
-        let key = hmac::Key::new(hmac::HMAC_SHA256, &*self.keeper.keys.ledger);
-        let mut context = hmac::Context::with_key(&key);
+        let mut context = hmac::Context::with_key(&self.keeper.keys.ledger);
         context.update(&sn.to_le_bytes());
         context.update(&[value.type_code() as u8]);
         context.update(&plain);

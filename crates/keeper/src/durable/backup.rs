@@ -2,12 +2,13 @@
 //!
 //! Invariant: what leaves the keeper is sealed, as it is on disk.
 
+use super::lineage::Sent;
 use super::{Durable, Place};
 use crate::audit::Audit;
 use crate::config::Config;
 use crate::keys::Keys;
 use values::Error;
-use vault::{Copy, Directory, Vault};
+use vault::{Checkpoint, Copy, Directory, Vault};
 
 /// Number of bytes of a file read at a time.
 const PART_BYTES: usize = 1024 * 1024;
@@ -58,7 +59,13 @@ pub fn accept_backup(config: &Config, keys: &Keys) -> Result<String, String> {
         let counter = place.freshness.open();
         let (from, to) =
             Vault::accept(Box::new(files), counter, root).map_err(|e| e.to_string())?;
-        let (_, meta) = place.open()?;
+        let (mut vault, mut meta) = place.open()?;
+        // From now on records of other runs belong to this store, too.
+        if meta.run.take().is_some() {
+            meta.sent = Sent::default();
+            let done = vault.commit(Checkpoint::new(), meta.encode());
+            done.map_err(|e| e.to_string())?;
+        }
         Audit::accept(&place.directory, keys.signing.clone(), meta.audit)?;
         Ok(format!(
             "the copy of version {from} is now the newest, as version {to}"

@@ -8,6 +8,7 @@
 //! Invariant: segments of a partition named in the meta belong to the column named there; other
 //! segments are not read.
 
+use super::lineage::Sent;
 use super::meta::Meta;
 use super::{At, Durable, Mode, State, other_cluster};
 use crate::fault;
@@ -150,6 +151,27 @@ impl Durable {
         done.map_err(|e| failed(&e))
     }
 
+    /// Notes which run begins to serve, and which records it was sent.
+    ///
+    /// # Errors
+    /// If the vault fails.
+    pub(super) fn note_run(&self, state: &mut State) -> Result<(), Error> {
+        // After a failure the next checkpoint still writes everything.
+        let mut again = None;
+        let vault = match state.vault.as_mut() {
+            Some(vault) => vault,
+            None => &mut again.insert(self.place.open().map_err(|e| failed(&e))?).0,
+        };
+        let mut meta = Meta::decode(vault.meta()).ok_or_else(|| failed(&"malformed meta"))?;
+        meta.run = Some(self.sealer.epoch());
+        meta.sent = state.lineage.sent()?.clone();
+        let done = vault.commit(Checkpoint::new(), meta.encode());
+        if done.is_err() {
+            state.vault = None;
+        }
+        done.map_err(|e| failed(&e))
+    }
+
     fn write(
         &self,
         state: &mut State,
@@ -189,6 +211,12 @@ impl Durable {
             timeline: at.timeline,
             store: self.id,
             generation,
+            run: before.run,
+            sent: match self.follows() {
+                true => before.sent.clone(),
+                // They are of earlier generations.
+                false => Sent::default(),
+            },
             audit,
             next: store.next_number(),
             partitions: store.list(),

@@ -4,22 +4,29 @@
 //! Bytes: version `u8`, zeros 1..4, next partition number `u32` 4..8, system
 //! identifier `u64` 8..16, LSN `u64` 16..24, the store's number `u64` 24..32, timeline
 //! `u32` 32..36, generation of the redo records `u32` 36..40; the audit log's last number
-//! `u64` 40..48 and its hash 48..80 (versions 2 and 3 have neither); then for each partition number,
+//! `u64` 40..48 and its hash 48..80 (versions 2 and 3 have neither); the last run 80..92 (zeros: none),
+//! number of ranges `u32` 92..96, and for each range of records that this run was sent the run that sealed
+//! them and two numbers `u64` (versions 2 to 4 have none of these); then for each partition number,
 //! database, relation,
 //! attribute and code of the layout, `u32` each, and 16 bytes that say which column's values
 //! it holds (zeros: not known; version 2 has none of these).
 
+use super::lineage::Sent;
 use contract::fid::ARENA_BASE;
 use ledger::Hash;
 use ledger::audit::Head;
+use redo::Epoch;
 use std::collections::{BTreeMap, BTreeSet};
 use store::{ColumnId, Layout, Listed, PartitionKey};
 
-const VERSION: u8 = 4;
+const VERSION: u8 = 5;
+const WITHOUT_RUN: u8 = 4;
 const WITHOUT_AUDIT: u8 = 3;
 const WITHOUT_COLUMNS: u8 = 2;
 const HEADER_BYTES: usize = 40;
 const AUDIT_BYTES: usize = 40;
+const RUN_BYTES: usize = size_of::<Epoch>();
+const RANGE_BYTES: usize = RUN_BYTES + 16;
 const PARTITION_BYTES: usize = 20;
 /// Flag in the code of a layout: a client has built or searched an index on the column.
 const INDEXED: u32 = 1 << 15;
@@ -38,6 +45,10 @@ pub(super) struct Meta {
     pub timeline: u32,
     /// The store contains the redo records of earlier generations.
     pub generation: u32,
+    /// The last run that served; `None` if the store is a copy.
+    pub run: Option<Epoch>,
+    /// The records that it was sent when it began.
+    pub sent: Sent,
     /// End of the audit log.
     pub audit: Head,
     /// Partition numbers from here on have never been used.
@@ -61,6 +72,14 @@ impl Meta {
         out.extend_from_slice(&self.generation.to_le_bytes());
         out.extend_from_slice(&self.audit.number.to_le_bytes());
         out.extend_from_slice(&self.audit.hash.0);
+        out.extend_from_slice(&self.run.unwrap_or_default());
+        let ranges = self.sent.ranges();
+        out.extend_from_slice(&(ranges.len() as u32).to_le_bytes());
+        for (run, from, to) in ranges {
+            out.extend_from_slice(&run);
+            out.extend_from_slice(&from.to_le_bytes());
+            out.extend_from_slice(&to.to_le_bytes());
+        }
         for Listed { number, key } in &self.partitions {
             let attribute = key.attribute as u32;
             let words = [
@@ -87,17 +106,21 @@ impl Meta {
         let [first, next, s0, s1, p0, p1, i0, i1, timeline, generation] = words else {
             return None;
         };
-        let wide = |low: &[u8; 4], high: &[u8; 4]| {
-            u64::from(u32::from_le_bytes(*low)) | u64::from(u32::from_le_bytes(*high)) << 32
+        let [version, 0, 0, 0] = *first else {
+            return None;
         };
-        let (width, audit, rest) = match *first {
-            [VERSION, 0, 0, 0] => {
-                let (audit, rest) = rest.split_first_chunk::<AUDIT_BYTES>()?;
-                (PARTITION_BYTES + COLUMN_BYTES, audit_head(audit)?, rest)
-            }
-            [WITHOUT_AUDIT, 0, 0, 0] => (PARTITION_BYTES + COLUMN_BYTES, Head::default(), rest),
-            [WITHOUT_COLUMNS, 0, 0, 0] => (PARTITION_BYTES, Head::default(), rest),
+        let (audit, rest) = match version {
+            WITHOUT_RUN | VERSION => audit_head(rest)?,
+            WITHOUT_COLUMNS | WITHOUT_AUDIT => (Head::default(), rest),
             _ => return None,
+        };
+        let (run, sent, rest) = match version {
+            VERSION => runs(rest)?,
+            _ => (None, Sent::default(), rest),
+        };
+        let width = match version {
+            WITHOUT_COLUMNS => PARTITION_BYTES,
+            _ => PARTITION_BYTES + COLUMN_BYTES,
         };
         if !rest.len().is_multiple_of(width) {
             return None;
@@ -123,6 +146,8 @@ impl Meta {
             store: wide(i0, i1),
             timeline: u32::from_le_bytes(*timeline),
             generation: u32::from_le_bytes(*generation),
+            run,
+            sent,
             audit,
             next: u32::from_le_bytes(*next),
             indexed: searched,
@@ -132,12 +157,36 @@ impl Meta {
     }
 }
 
-fn audit_head(bytes: &[u8; AUDIT_BYTES]) -> Option<Head> {
-    let (number, hash) = bytes.split_first_chunk()?;
-    Some(Head {
+fn wide(low: &[u8; 4], high: &[u8; 4]) -> u64 {
+    u64::from(u32::from_le_bytes(*low)) | u64::from(u32::from_le_bytes(*high)) << 32
+}
+
+/// The end of the audit log, and the bytes after it.
+fn audit_head(bytes: &[u8]) -> Option<(Head, &[u8])> {
+    let (head, rest) = bytes.split_first_chunk::<AUDIT_BYTES>()?;
+    let (number, hash) = head.split_first_chunk()?;
+    let head = Head {
         number: u64::from_le_bytes(*number),
         hash: Hash(*hash.first_chunk()?),
-    })
+    };
+    Some((head, rest))
+}
+
+/// The last run, what it was sent, and the bytes after that.
+fn runs(bytes: &[u8]) -> Option<(Option<Epoch>, Sent, &[u8])> {
+    let (run, rest) = bytes.split_first_chunk::<RUN_BYTES>()?;
+    let (count, rest) = rest.split_first_chunk()?;
+    let count = usize::try_from(u32::from_le_bytes(*count)).ok()?;
+    let (ranges, rest) = rest.split_at_checked(count.checked_mul(RANGE_BYTES)?)?;
+    let mut sent = Sent::default();
+    for range in ranges.chunks_exact(RANGE_BYTES) {
+        let (of, numbers) = range.split_first_chunk::<RUN_BYTES>()?;
+        let (from, to) = numbers.split_first_chunk()?;
+        let to = u64::from_le_bytes(*to.first_chunk()?);
+        sent.add_range((*of, u64::from_le_bytes(*from), to));
+    }
+    let run = (*run != Epoch::default()).then_some(*run);
+    Some((run, sent, rest))
 }
 
 /// Combines a layout and whether the column is indexed into one number.
@@ -185,12 +234,16 @@ mod tests {
                 layout: Layout::of(t, typmod),
             },
         };
+        let mut sent = Sent::default();
+        sent.add([4; 12], 6);
         let meta = Meta {
             system: 0x1122_3344_5566_7788,
             position: 0x0102_0304_0506_0708,
             store: 0x2122_2324_2526_2728,
             timeline: 3,
             generation: 77,
+            run: Some([5; 12]),
+            sent,
             audit: Head {
                 number: 12,
                 hash: Hash([9; 32]),
@@ -204,14 +257,18 @@ mod tests {
             columns: BTreeMap::from([(8, [7; 16])]),
         };
         let bytes = meta.encode();
-        assert_eq!(bytes.len(), 152);
+        assert_eq!(bytes.len(), 196);
         assert_eq!(Meta::decode(&bytes), Some(meta));
         assert_eq!(Meta::decode(&[]), Some(Meta::default()));
-        for length in 1..80 {
+        for length in 1..124 {
             assert_eq!(Meta::decode(&bytes[..length]), None);
         }
-        assert_eq!(Meta::decode(&bytes[..151]), None);
+        assert_eq!(Meta::decode(&bytes[..195]), None);
         let mut older = bytes.clone();
+        older.drain(80..124);
+        older[0] = 4;
+        let runs = Meta::decode(&older).map(|m| (m.columns.len(), m.audit.number, m.run));
+        assert_eq!(runs, Some((1, 12, None)));
         older.drain(40..80);
         older[0] = 3;
         let audit = Meta::decode(&older).map(|m| (m.columns.len(), m.audit));
@@ -221,7 +278,7 @@ mod tests {
         older[0] = 2;
         let columns = Meta::decode(&older).map(|m| (m.partitions.len(), m.columns.len()));
         assert_eq!(columns, Some((2, 0)));
-        for at in [0, 1, 80 + 16] {
+        for at in [0, 1, 92, 124 + 16] {
             let mut changed = bytes.clone();
             changed[at] ^= 0x40;
             assert_eq!(Meta::decode(&changed), None, "{at}");

@@ -12,15 +12,18 @@
 mod backup;
 mod checkpoint;
 mod history;
+mod lineage;
 mod meta;
 mod pages;
 
 pub use backup::accept_backup;
 
 use crate::config::Config;
+use channel::secret::Secret;
 use contract::{Fid, message};
 use history::History;
 use ledger::audit::Head;
+use lineage::Lineage;
 use meta::Meta;
 use redo::{Opener, Order, Record, Sealer};
 use std::fs::File;
@@ -57,6 +60,7 @@ struct State {
     vault: Option<Vault>,
     opener: Opener,
     history: History,
+    lineage: Lineage,
     applied: u64,
     skipped: u64,
 }
@@ -66,7 +70,7 @@ struct Place {
     directory: PathBuf,
     freshness: Counter,
     compress: bool,
-    root: Zeroizing<[u8; 32]>,
+    root: Arc<Secret<32>>,
     index: Arc<Index>,
 }
 
@@ -135,7 +139,7 @@ pub struct At {
 }
 
 impl Place {
-    fn of(config: &Config, root: &[u8; 32]) -> Place {
+    fn of(config: &Config, root: &Arc<Secret<32>>) -> Place {
         let directory = config.data_dir.clone();
         let given = |path: &Path| !path.as_os_str().is_empty();
         let freshness = if given(&config.freshness_tpm) {
@@ -147,7 +151,7 @@ impl Place {
             directory,
             freshness,
             compress: config.compress_at_rest,
-            root: Zeroizing::new(*root),
+            root: Arc::clone(root),
             index: Arc::default(),
         }
     }
@@ -231,7 +235,7 @@ impl Durable {
     ///
     /// # Errors
     /// They name the directory and the problem.
-    pub fn open(config: &Config, root: &[u8; 32], store: &Store) -> Result<Durable, String> {
+    pub fn open(config: &Config, root: &Arc<Secret<32>>, store: &Store) -> Result<Durable, String> {
         let place = Place::of(config, root);
         Durable::open_at(place, store)
             .map_err(|e| format!("data directory {}: {e}", config.data_dir.display()))
@@ -264,6 +268,7 @@ impl Durable {
                 vault: Some(vault),
                 opener,
                 history: History::after(meta.generation),
+                lineage: Lineage::after(meta.run, meta.sent),
                 applied: 0,
                 skipped: 0,
             }),
@@ -381,6 +386,8 @@ impl Durable {
         let mut state = self.state();
         let (order, record) = state.opener.open(record).map_err(of_redo)?;
         if state.history.admits(order) {
+            let run = state.opener.epoch().unwrap_or_default();
+            state.lineage.take(run, order.counter)?;
             state.apply(store, order, &record, before_freeing)?;
         }
         state.applied += 1;
@@ -413,7 +420,9 @@ impl Durable {
         }
         crate::fault::at("up-to-date");
         if mode == Mode::Serves {
-            self.sealer.begin(self.state().history.next());
+            let mut state = self.state();
+            self.note_run(&mut state)?;
+            self.sealer.begin(state.history.next());
         }
         self.applied.store(position, Ordering::Release);
         self.mode.store(mode as u8, Ordering::Release);

@@ -79,6 +79,14 @@ fn home_only() {
     let mut dba = running.backend();
     let pay = dba.open_named(1, INT, PAY);
     assert_eq!(taken(&mut dba, &envelope, pay), refused());
+    // It is not even a temporary value: whoever is shown those would be shown this one.
+    let mut reader = running.session();
+    for backend in [&mut dba, &mut reader] {
+        let slot = backend.slot();
+        backend.put_bytes(slot, INT, -1, &envelope);
+        assert_eq!(state(backend.fence()), "42501");
+        assert_eq!(state(backend.get_envelope(slot, INT)), "42501");
+    }
 
     let running = Running::with(|config| config.take_exports = true);
     let envelope = exported(&running);

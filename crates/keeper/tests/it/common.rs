@@ -10,7 +10,7 @@ use contract::{Aggregate, Fid, Kind, Op, TypeCode, answer};
 use envelope::handshake::Initiator;
 use envelope::{Opener, Sealer, SecretKey};
 use keeper::{Bytes, Clients, Config, Connection, Keeper, Keys, Server};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -107,15 +107,7 @@ impl Running {
     }
 
     fn connect(&self, hello: Hello) -> Backend {
-        let end = BackendEnd::connect(&self.socket(), hello, TIMEOUT).unwrap();
-        Backend {
-            end,
-            next: 0,
-            next_plan: 0,
-            sealer: None,
-            opener: None,
-            signatures: catalog::signatures(),
-        }
+        Backend::at(&self.socket(), hello)
     }
 
     /// A backend with a client.
@@ -145,6 +137,7 @@ pub fn hello(session: u64, pass: [u8; 16]) -> Hello {
         database: DATABASE,
         session,
         pass,
+        role: 10,
     }
 }
 
@@ -162,6 +155,18 @@ pub struct Backend {
 }
 
 impl Backend {
+    /// A backend of a keeper at a socket.
+    pub fn at(socket: &Path, hello: Hello) -> Backend {
+        Backend {
+            end: BackendEnd::connect(socket, hello, TIMEOUT).unwrap(),
+            next: 0,
+            next_plan: 0,
+            sealer: None,
+            opener: None,
+            signatures: catalog::signatures(),
+        }
+    }
+
     pub fn call(&mut self, kind: Kind, body: &[u8]) -> Result<Vec<u8>, Refused> {
         match self.end.call(kind, &[body]).unwrap() {
             Answer::Ok(body) => Ok(body),

@@ -4,7 +4,7 @@ use crate::common::{Backend, Running};
 use crate::grants::{bound, entry, give, stored};
 use contract::codec::Part;
 use contract::envelope::Origin;
-use contract::message::delivery::{DELIVERY, KEYED, SESSION};
+use contract::message::delivery::{CONSTANT, DELIVERY, KEYED, SESSION};
 use contract::{Fid, Kind, TypeCode, answer};
 use envelope::Envelope;
 use grant::{family, origin};
@@ -14,9 +14,18 @@ const INT: TypeCode = TypeCode::Int4;
 
 /// What a value's envelope is, asked for in a form and a period.
 fn asked(backend: &mut Backend, fid: Fid, form: u8, period: u64) -> Option<Vec<u8>> {
+    asked_as(backend, (fid, INT), form, period)
+}
+
+fn asked_as(
+    backend: &mut Backend,
+    (fid, t): (Fid, TypeCode),
+    form: u8,
+    period: u64,
+) -> Option<Vec<u8>> {
     let mut body = period.to_le_bytes().to_vec();
     body.extend_from_slice(&fid.0.to_le_bytes());
-    body.extend_from_slice(&[INT as u8, form, 0, 0, 0, 0, 0, 0]);
+    body.extend_from_slice(&[t as u8, form, 0, 0, 0, 0, 0, 0]);
     let answer = backend.call(Kind::GetEnvelopes, &body).unwrap();
     answer.get(4..).map(<[u8]>::to_vec)
 }
@@ -212,16 +221,50 @@ fn freed() {
 fn does_not_come_back() {
     let running = Running::with(|config| config.require_grants = true);
     let mut backend = running.session();
-    let pay = stored(&mut backend, 16_400, "pay", 5200);
-    shown(&mut backend);
+    // Of a type of which any bytes are a value, also those of a key.
+    let t = TypeCode::Bytea;
+    give(
+        &mut backend,
+        &[entry(origin::CLIENT, family::SHOW, &["photo"], &["photo"])],
+    );
+    let column = backend.open_named(16_400, t, "public\0emp\0photo\0");
+    let source = backend.put(&Value::Bytea(Box::from(*b"photo")));
+    let photo = backend.promote(&[(source, column)]).unwrap()[0];
     let now = backend.end.period();
     for form in [DELIVERY, KEYED] {
-        let bytes = asked(&mut backend, pay, form, now).unwrap();
+        let bytes = asked_as(&mut backend, (photo, t), form, now).unwrap();
         let fid = backend.slot();
-        let body = [&crate::common::target(fid, INT, -1)[..], &bytes].concat();
-        backend.send(Kind::PutEnvelope, &body);
+        backend.put_bytes(fid, t, -1, &bytes);
         // Refused for what it is, before anybody tries to open it.
         let refused = backend.fence().unwrap_err();
         assert_eq!(refused.0, "22P03", "{refused:?}");
     }
+}
+
+/// In a client's session export envelopes are made of constants of catalogs, which every session without
+/// a client can print. Of another value they are nothing that the client's grant allows.
+#[test]
+fn no_export_of_other_values() {
+    let running = bound();
+    let mut backend = running.session();
+    let pay = stored(&mut backend, 7, "pay", 5200);
+    let given = backend.put(&Value::Int4(1));
+    for fid in [pay, given] {
+        assert_eq!(asked(&mut backend, fid, CONSTANT, 0), None);
+    }
+    let constants = backend.open(0, INT, -1);
+    let constant = backend.promote(&[(given, constants)]).unwrap()[0];
+    let bytes = asked(&mut backend, constant, CONSTANT, 0).unwrap();
+    assert_eq!(Envelope::parse(&bytes).unwrap().origin, Origin::Export);
+    // Any client's session takes it as a constant of its own, which may be kept as one.
+    let mut other = running.session();
+    let taken = other.slot();
+    other.put_bytes(taken, INT, -1, &bytes);
+    let constants = other.open(0, INT, -1);
+    assert!(other.promote(&[(taken, constants)]).is_ok());
+    // Into a column only with a grant for the client's constants.
+    let column = pay.partition();
+    assert!(other.promote(&[(taken, column)]).is_err());
+    give(&mut other, &[entry(origin::CLIENT, 0, &[], &["pay"])]);
+    assert!(other.promote(&[(taken, column)]).is_ok());
 }

@@ -16,6 +16,7 @@ mod process;
 mod programs;
 mod recovery;
 mod sessions;
+mod signed;
 mod structured;
 mod tokens;
 mod values;

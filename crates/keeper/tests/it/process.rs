@@ -1,16 +1,18 @@
 //! The program itself: its command line, its start, its end, what it keeps to
 //! itself.
 
-use crate::common::{TIMEOUT, hello};
+use crate::common::{Backend, TIMEOUT, hello};
 use channel::BackendEnd;
 use contract::Kind;
+use envelope::SecretKey;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
+use values::Value;
 
 fn program(dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_confide-keeper"));
@@ -27,7 +29,11 @@ fn program(dir: &Path) -> Command {
 
 /// Starts the program and waits until it says that it is ready.
 fn start(dir: &Path) -> Child {
-    let mut child = program(dir).stdout(Stdio::piped()).spawn().unwrap();
+    ready(program(dir))
+}
+
+fn ready(mut program: Command) -> Child {
+    let mut child = program.stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     let out = child.stdout.take().unwrap();
     BufReader::new(out).read_line(&mut line).unwrap();
@@ -141,4 +147,97 @@ fn no_root_key() {
     let mut child = start(dir.path());
     kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM).unwrap();
     child.wait().unwrap();
+}
+
+/// Whether bytes are in a process's memory, as root reads it. `None` if we may not read it.
+fn in_memory(child: &Child, wanted: &[u8]) -> Option<bool> {
+    let file = |name: &str| format!("/proc/{}/{name}", child.id());
+    let memory = std::fs::File::open(file("mem")).ok()?;
+    let maps = std::fs::read_to_string(file("maps")).ok()?;
+    for line in maps.lines().filter(|line| line.contains(" rw")) {
+        let (from, to) = line.split(' ').next()?.split_once('-')?;
+        let [from, to] = [from, to].map(|hex| u64::from_str_radix(hex, 16).unwrap());
+        // Pages of the kernel's and hidden ones cannot be read.
+        let mut page = vec![0; 4096 + wanted.len()];
+        for at in (from..to).step_by(4096) {
+            let read = memory.read_at(&mut page, at).unwrap_or(0);
+            if page[..read]
+                .windows(wanted.len())
+                .any(|bytes| bytes == wanted)
+            {
+                return Some(true);
+            }
+        }
+    }
+    Some(false)
+}
+
+fn ended(child: Child) {
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM).unwrap();
+    assert!({ child }.wait().unwrap().success());
+}
+
+/// Root looks for the root key in the keeper's memory. Right: it is there with `secret_memory = "off"`,
+/// so that he would find it, and nowhere otherwise. Bug: a copy on the heap, or left on the stack.
+#[test]
+fn root_key_in_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let start = |wish: &str| {
+        let mut command = program(dir.path());
+        command.env("CONFIDE_KEEPER_DATA_DIR", dir.path().join("data"));
+        command.env("CONFIDE_KEEPER_SECRET_MEMORY", wish);
+        command
+    };
+    let child = ready(start("off"));
+    let file = rootkey::RootKeyFile::new(dir.path().join("root"));
+    let root = file.open(&*file.source("file:").unwrap()).unwrap();
+    let found = in_memory(&child, root.expose().as_slice());
+    ended(child);
+    let Some(found) = found else {
+        println!("not root: nothing was tried");
+        return;
+    };
+    assert!(found, "the search does not find what is there");
+    if channel::secret::Secret::new(&[1], channel::secret::Wish::Require).is_err() {
+        println!("this kernel has no memfd_secret");
+        assert_eq!(start("require").status().unwrap().code(), Some(1));
+        return;
+    }
+    for wish in ["auto", "require"] {
+        let child = ready(start(wish));
+        assert_eq!(in_memory(&child, root.expose().as_slice()), Some(false));
+        ended(child);
+    }
+}
+
+/// Root looks for temporary values that a session has released. Right: they are there before, so that
+/// he would find them, and nowhere afterwards. Bug: freed memory keeps what was in it.
+#[test]
+fn released_values_in_memory() {
+    const SECRET: &str = "a value that is there for a while";
+    let dir = tempfile::tempdir().unwrap();
+    let client = SecretKey::generate().unwrap();
+    let line = format!("{} test\n", client.public().unwrap());
+    std::fs::write(dir.path().join("clients"), line).unwrap();
+    let child = start(dir.path());
+    let mut backend = Backend::at(&dir.path().join("socket"), hello(0, [0; 16]));
+    backend.handshake(&client).unwrap();
+    let text = |text: String| Value::Text(text.into_bytes().into());
+    for n in 0..100 {
+        // The allocator itself writes at the beginning of what is freed.
+        backend.put(&text(format!("number {n:32}: {SECRET}")));
+    }
+    backend.fence().unwrap();
+    let found = in_memory(&child, SECRET.as_bytes());
+    backend.end_statement();
+    // Goes into the buffer into which the last one was decrypted.
+    backend.put(&text("something else".repeat(10)));
+    backend.fence().unwrap();
+    let left = in_memory(&child, SECRET.as_bytes());
+    drop(backend);
+    ended(child);
+    match found {
+        None => println!("not root: nothing was tried"),
+        Some(found) => assert_eq!((found, left), (true, Some(false))),
+    }
 }

@@ -15,8 +15,10 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use values::Value;
 
+mod copies;
 mod damage;
 mod runs;
+mod spliced;
 mod sweeps;
 
 const SYSTEM: u64 = 0x1234_5678_9abc_def0;
@@ -89,6 +91,18 @@ impl Place {
         (running, worker)
     }
 
+    /// A copy that an operator has accepted: it takes records of any run.
+    fn copied(&self) -> Place {
+        self.wait_until_free();
+        let copy = Place::new();
+        damage::copy(self.dir.path(), copy.dir.path());
+        let mut config = Config::default();
+        copy.set(&mut config);
+        let keys = Keys::load(&config.key_file, &config.root_key_file).unwrap();
+        keeper::accept_backup(&config, &keys).unwrap();
+        copy
+    }
+
     /// Why a keeper does not start.
     fn refusal(&self) -> String {
         let mut config = Config::default();
@@ -112,6 +126,7 @@ impl Worker {
             database: 0,
             session: 0,
             pass: [0; 16],
+            role: 0,
         };
         Worker(BackendEnd::connect(&running.socket(), hello, TIMEOUT).unwrap())
     }

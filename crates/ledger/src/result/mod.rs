@@ -15,6 +15,7 @@
 mod binary;
 mod cell;
 mod json;
+mod salts;
 mod version;
 
 pub use cell::SignedCell;
@@ -24,8 +25,8 @@ use crate::codec::Writer;
 use crate::sign::SIGNATURE_BYTES;
 use crate::tree::Tree;
 use crate::{Error, Hash, SigningKey, VerifyingKey};
-use aws_lc_rs::hmac;
 use cell::Shown;
+use salts::Salts;
 
 /// Size in bytes of the seed for a result's salts.
 pub const SEED_BYTES: usize = 32;
@@ -304,18 +305,4 @@ fn leaf(salt: &[u8; SALT_BYTES], row: u64, at: usize, value: Option<&[u8]>) -> H
     out.u64(at as u64);
     out.optional(value);
     Hash::leaf(&out.finish())
-}
-
-/// Salts of cells: HMAC-SHA-256 of the cell's number with the seed as the key, truncated to half.
-struct Salts(hmac::Key);
-
-impl Salts {
-    fn new(seed: &[u8; SEED_BYTES]) -> Salts {
-        Salts(hmac::Key::new(hmac::HMAC_SHA256, seed))
-    }
-
-    fn salt(&self, index: u64) -> [u8; SALT_BYTES] {
-        let tag = hmac::sign(&self.0, &index.to_le_bytes());
-        tag.as_ref().first_chunk().copied().unwrap_or_default()
-    }
 }

@@ -315,7 +315,12 @@ impl Core {
             Effect::Deallocate(None) | Effect::DiscardAll => {
                 self.statements.clear();
                 self.registry.clear();
+                self.cursors.clear();
             }
+            Effect::Declare(name, cursor) => self.cursors.insert(name, cursor),
+            Effect::Close(Some(name)) => self.cursors.remove(&name),
+            Effect::Close(None) => self.cursors.clear(),
+            Effect::End(committed) => self.cursors.end(committed),
         }
     }
 }

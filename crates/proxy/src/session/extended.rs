@@ -88,6 +88,7 @@ impl Core {
                 PreparedInfo {
                     params: statement.uses.clone(),
                     touches_protected: statement.touches,
+                    results: statement.results().map(<[bool]>::to_vec),
                 },
             );
         }
@@ -140,7 +141,7 @@ impl Core {
         let opaque = analysed.as_ref().is_some_and(|s| {
             matches!(
                 s.kind,
-                StatementKind::Fetch | StatementKind::Execute { .. } | StatementKind::Call
+                StatementKind::Fetch { .. } | StatementKind::Execute { .. } | StatementKind::Call
             )
         });
         Statement {

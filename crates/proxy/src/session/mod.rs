@@ -6,6 +6,7 @@
 //! reaches the server in a session with Confide enabled.
 mod analysis;
 mod copy;
+mod cursors;
 mod echo;
 mod explain;
 mod extended;
@@ -132,6 +133,7 @@ pub struct Core {
     /// A statement of the proxy may be left on the server.
     litter: bool,
     registry: rewrite::Prepared,
+    cursors: cursors::Cursors,
     memo: rewrite::Memo,
     task: Option<internal::Task>,
     /// The proxy acts as the client.
@@ -192,6 +194,7 @@ impl Core {
             types: Arc::default(),
             litter: false,
             registry: rewrite::Prepared::default(),
+            cursors: cursors::Cursors::default(),
             memo: rewrite::Memo::default(),
             task: None,
             script: None,

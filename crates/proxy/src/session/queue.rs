@@ -87,9 +87,26 @@ pub(super) struct QueryState {
     /// Remaining COPY plans.
     pub(super) copies: VecDeque<CopyPlan>,
     /// For each statement that has not completed, the columns of its rows that may be protected.
-    pub(super) results: VecDeque<Option<Vec<bool>>>,
+    pub(super) results: VecDeque<Rows>,
     /// Columns of the current rows.
     pub(super) columns: Option<Vec<Column>>,
+}
+
+/// Which columns of a statement's rows may be protected.
+pub(super) enum Rows {
+    /// Those that the analysis says; `None` if it cannot tell.
+    Analysed(Option<Vec<bool>>),
+    /// Those of the cursor of this name.
+    Cursor(String),
+}
+
+impl Rows {
+    pub(super) fn of(statement: &rewrite::Statement) -> Rows {
+        match &statement.kind {
+            rewrite::StatementKind::Fetch { name } => Rows::Cursor(name.clone()),
+            _ => Rows::Analysed(statement.results.clone()),
+        }
+    }
 }
 
 /// The literals of a statement.

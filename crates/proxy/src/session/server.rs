@@ -104,6 +104,7 @@ impl Core {
         self.override_error = None;
         if self.status == b'I' {
             self.portals.clear();
+            self.cursors.end(true);
             self.view.transaction_over();
         }
         let entry = self.queue.pop_front();
@@ -131,6 +132,7 @@ impl Core {
     fn on_error(&mut self, message: &[u8]) -> Step {
         self.copy_in = None;
         self.copy_out = None;
+        self.cursors.clear();
         let fields = backend::fields(frame::body(message))?;
         let field = |tag: u8| fields.iter().find(|(t, _)| *t == tag).map(|(_, v)| *v);
         let text = field(b'M').unwrap_or_default();
@@ -242,6 +244,7 @@ impl Core {
             let info = rewrite::PreparedInfo {
                 params: previous.uses.clone(),
                 touches_protected: previous.touches,
+                results: previous.results().map(<[bool]>::to_vec),
             };
             self.registry.insert(name.clone(), info);
         }
@@ -364,7 +367,7 @@ impl Core {
             (Some(Expect::DescribeStatement { statement, hidden }), b'T' | b'n') => {
                 if let Some(statement) = statement {
                     let columns = row_columns(tag, body, &self.session)?;
-                    if !is_expected(&columns, statement.results()) {
+                    if !is_expected(&columns, self.cursors.expected(statement)) {
                         return Err(self.unexpected());
                     }
                     let _ = statement
@@ -377,7 +380,7 @@ impl Core {
                 let columns = row_columns(tag, body, &self.session)?;
                 if let Some(portal) = portal {
                     let statement = portal.statement.as_ref();
-                    if !is_expected(&columns, statement.and_then(|s| s.results())) {
+                    if !is_expected(&columns, statement.and_then(|s| self.cursors.expected(s))) {
                         return Err(self.unexpected());
                     }
                     let _ = portal.columns.set(columns);
@@ -403,7 +406,8 @@ impl Core {
             b'T' => {
                 let body = message.get_mut(frame::HEADER..).unwrap_or_default();
                 let columns = row_columns(tag, body, &self.session)?;
-                let expected = state.results.front().and_then(Option::as_deref);
+                let expected = state.results.front();
+                let expected = expected.and_then(|rows| self.cursors.of_rows(rows));
                 if !is_expected(&columns, expected) {
                     return Err(self.unexpected());
                 }

@@ -5,7 +5,7 @@ use client::Failure;
 use super::analysis::Outcome;
 use super::explain;
 use super::internal::Purpose;
-use super::queue::{Expect, Literals, QueryState};
+use super::queue::{Expect, Literals, QueryState, Rows};
 use super::statement::Effect;
 use super::{Core, Flow, Step};
 use crate::shared::Stats;
@@ -64,7 +64,7 @@ impl Core {
             positions: text.positions,
             literals,
             effects: text.statements.iter().map(Effect::of).collect(),
-            results: text.statements.iter().map(|s| s.results.clone()).collect(),
+            results: text.statements.iter().map(Rows::of).collect(),
             copies: text
                 .statements
                 .into_iter()

@@ -6,8 +6,9 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use client::Protected;
 use client::description::Column;
-use rewrite::{CopyPlan, ParamUse, PositionMap, PreparedInfo, StatementKind};
+use rewrite::{CopyPlan, ParamUse, PositionMap, PreparedInfo, StatementKind, Transaction};
 
+use super::cursors::Cursor;
 use crate::wire::frontend::format_of;
 
 /// The effect of a statement on the registry of prepared statements when it has succeeded.
@@ -19,6 +20,12 @@ pub(super) enum Effect {
     Deallocate(Option<String>),
     /// `DISCARD ALL`.
     DiscardAll,
+    /// `DECLARE CURSOR`.
+    Declare(String, Cursor),
+    /// `CLOSE`, `CLOSE ALL`.
+    Close(Option<String>),
+    /// The end of a transaction, or of part of one: whether it is committed.
+    End(bool),
 }
 
 impl Effect {
@@ -31,6 +38,16 @@ impl Effect {
             )),
             StatementKind::Deallocate { name } => Some(Effect::Deallocate(name.clone())),
             StatementKind::Discard { all: true } => Some(Effect::DiscardAll),
+            StatementKind::Declare { name, hold } => {
+                let results = statement.results.clone();
+                let hold = *hold;
+                Some(Effect::Declare(name.clone(), Cursor { results, hold }))
+            }
+            StatementKind::Close { name } => Some(Effect::Close(name.clone())),
+            StatementKind::TransactionControl(Transaction::Commit) => Some(Effect::End(true)),
+            StatementKind::TransactionControl(
+                Transaction::Rollback | Transaction::RollbackTo | Transaction::TwoPhase,
+            ) => Some(Effect::End(false)),
             _ => None,
         }
     }
@@ -73,7 +90,16 @@ impl Statement {
         self.asked.swap(true, Ordering::Relaxed)
     }
 
-    /// Which columns of its rows may be protected, if known.
+    /// The cursor that it reads.
+    pub(super) fn cursor(&self) -> Option<&str> {
+        match &self.analysed.as_ref()?.kind {
+            StatementKind::Fetch { name } => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Which columns of its rows may be protected, if known; of a cursor's see
+    /// [`super::cursors`].
     pub(super) fn results(&self) -> Option<&[bool]> {
         self.analysed.as_ref()?.results.as_deref()
     }

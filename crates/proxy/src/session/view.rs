@@ -75,10 +75,12 @@ impl View {
     }
 
     /// Whether the server must be asked before a statement that uses names: it has reported a newer
-    /// version than the known one, or the search path is unknown.
+    /// version than the known one, its schema is not kept any more, or the search path is unknown.
     pub(super) fn behind(&self, state: &State) -> bool {
         let version = state.version.max(self.seen_version);
-        self.reports() && (version < state.newest || (self.base.is_some() && self.path.is_none()))
+        let forgotten = state.identity.is_empty() && self.private.is_none();
+        let no_path = self.base.is_some() && self.path.is_none();
+        self.reports() && (version < state.newest || forgotten || no_path)
     }
 
     /// Records a session setting reported by the server.

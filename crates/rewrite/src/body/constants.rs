@@ -1,5 +1,6 @@
 //! Which constants a routine's body may have that names something protected: those that meet nothing
-//! protected, for sure. They stay in the body as they are, and in the catalog.
+//! protected, for sure, which stay in the body as they are, and in the catalog, and those that can be
+//! sealed (`sealed`).
 //!
 //! Each constant of the text must be in a piece that has been followed to its end, or be a message of
 //! RAISE, an SQLSTATE or a type's modifier. Constants are counted: one that is in no piece, or in one
@@ -7,12 +8,13 @@
 //! refuses the routine. So does one that may have gone into a record, or into a variable that meets
 //! something protected.
 //!
-//! Does not: seal. An envelope of a session would be of no use in another one.
+//! A constant that is sealed somewhere is sealed wherever the text says it, or the routine is refused.
 //!
 //! Invariant: a row of a trigger may be of any table, so a field with the name of any protected
 //! column is protected.
 
 use super::definition::{definition, text_argument};
+use super::sealed::{Sealed, is_exported};
 use super::{Body, Variable, refuse_constants};
 use crate::infer::{Meeting, Res};
 use crate::later;
@@ -78,18 +80,21 @@ impl<'a> Body<'a> {
         Body::of_plpgsql(schema, &create, text, meeting)
     }
 
-    /// Refuses the routine if a constant of its text meets something protected, or may. To be called when
-    /// the pieces have been looked at; `found` are the variables that meet something protected.
-    pub(super) fn harmless(&self, text: &str, found: &BTreeSet<String>) -> Res<()> {
+    /// Refuses the routine if a constant of its text meets something protected and cannot be sealed, or
+    /// may meet it. To be called when the pieces have been looked at; `found` are the plain variables that
+    /// meet something protected. Returns the constants to be sealed.
+    pub(super) fn judge(&self, found: &BTreeSet<String>) -> Res<Sealed> {
         let refused = || Err(refuse_constants(-1));
-        let tokens = Tokens::scan(text)?;
+        let tokens = Tokens::scan(&self.text)?;
         let mut left: HashMap<String, i64> = HashMap::new();
-        for constant in constants(text, &tokens) {
+        for constant in constants(&self.text, &tokens) {
             *left.entry(constant).or_default() += 1;
         }
+        let mut sealed = Sealed::default();
         if left.is_empty() {
-            return Ok(());
+            return Ok(sealed);
         }
+        let said = left.clone();
         let carried = self.carried();
         for message in &self.messages {
             *left.entry(format!("'{message}")).or_default() -= 1;
@@ -110,6 +115,9 @@ impl<'a> Body<'a> {
             if piece.loose || followed.meets || followed.unseen || lost || !target {
                 return refused();
             }
+            if !sealed.add(followed.sealed) {
+                return refused();
+            }
             if mine.iter().any(|constant| self.is_sql(constant)) {
                 return refused();
             }
@@ -117,8 +125,8 @@ impl<'a> Body<'a> {
                 *left.entry(constant).or_default() -= 1;
             }
         }
-        match left.values().all(|count| *count == 0) {
-            true => Ok(()),
+        match sealed.says_all(&said) && left.values().all(|count| *count == 0) {
+            true => Ok(sealed),
             false => refused(),
         }
     }
@@ -230,22 +238,28 @@ impl<'a> Body<'a> {
     }
 }
 
-/// The constants of a text, but for modifiers of types and SQLSTATEs: strings as what they say.
+/// The constants of a text, but for modifiers of types, SQLSTATEs and envelopes of constants: strings
+/// as what they say.
 fn constants(text: &str, tokens: &Tokens) -> Vec<String> {
-    let constant = |at: &usize| {
-        tokens.holds_value(*at)
-            && tokens.kind(*at) != Token::Param
-            && !is_modifier(text, tokens, *at)
-            && !is_sqlstate(text, tokens, *at)
-    };
-    let said = |at: usize| {
-        let written = text.get(tokens.range(at)).unwrap_or_default();
-        match tokens.kind(at) {
-            Token::Sconst => format!("'{}", later::content(written)),
-            _ => written.to_owned(),
-        }
-    };
-    (0..tokens.len()).filter(constant).map(said).collect()
+    let all = (0..tokens.len()).filter(|at| is_constant(text, tokens, *at));
+    all.map(|at| said(text, tokens, at)).collect()
+}
+
+pub(super) fn is_constant(text: &str, tokens: &Tokens, at: usize) -> bool {
+    tokens.holds_value(at)
+        && tokens.kind(at) != Token::Param
+        && !is_modifier(text, tokens, at)
+        && !is_sqlstate(text, tokens, at)
+        && !is_exported(text, tokens, at)
+}
+
+/// What a constant says, by which it is known.
+pub(super) fn said(text: &str, tokens: &Tokens, at: usize) -> String {
+    let written = text.get(tokens.range(at)).unwrap_or_default();
+    match tokens.kind(at) {
+        Token::Sconst => format!("'{}", later::content(written)),
+        _ => written.to_owned(),
+    }
 }
 
 /// `numeric(10, 2)`: the number stands alone or second in parentheses behind a type's name.

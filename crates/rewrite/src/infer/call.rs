@@ -21,6 +21,9 @@ impl Infer<'_> {
 
     /// Functions with any number of arguments, which are rewritten if one of them is protected.
     pub fn of_many(&mut self, name: &str, f: &FuncCall, vals: &[Val]) -> Res<Option<Val>> {
+        if let Some(val) = self.gathered(name, f, vals)? {
+            return Ok(Some(val));
+        }
         let Some(text) = form(name, vals) else {
             return Ok(None);
         };
@@ -148,7 +151,7 @@ impl Infer<'_> {
     }
 
     /// The parentheses of a call.
-    fn parentheses(&self, f: &FuncCall) -> Option<(usize, usize)> {
+    pub fn parentheses(&self, f: &FuncCall) -> Option<(usize, usize)> {
         let mut open = self.tokens.at(usize::try_from(f.location).ok()?)? + 1;
         while self.tokens.kind(open) == Token::Ascii46 {
             open += 2;
@@ -158,7 +161,12 @@ impl Infer<'_> {
     }
 
     /// Tokens of this kind between the parentheses, outside nested ones.
-    fn outer(&self, open: usize, close: usize, kind: Token) -> impl Iterator<Item = usize> + use<> {
+    pub fn outer(
+        &self,
+        open: usize,
+        close: usize,
+        kind: Token,
+    ) -> impl Iterator<Item = usize> + use<> {
         let mut depth = 0usize;
         let mut found = Vec::new();
         for index in open + 1..close {

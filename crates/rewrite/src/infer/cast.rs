@@ -196,7 +196,7 @@ impl Infer<'_> {
     pub(super) fn called_type(&self, schema: Option<&str>, name: &str) -> Option<ColumnType> {
         match TypeCode::from_protected_name(name) {
             Some(code) => Some(ColumnType::Enc(code)),
-            None => self.schema.protected_type(schema, name).cloned(),
+            None => self.schema.called_type(schema, name).cloned(),
         }
     }
 

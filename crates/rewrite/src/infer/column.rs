@@ -4,6 +4,7 @@ use super::{Infer, Res, location};
 use crate::refusal::Refusal;
 use crate::scope::{Cols, Frame};
 use crate::value::{Class, Val};
+use contract::TypeCode;
 use pg_query::protobuf::{AIndirection, ColumnRef};
 use pg_query::{Node, NodeEnum};
 use std::rc::Rc;
@@ -234,6 +235,7 @@ impl Infer<'_> {
             val = match &step.node {
                 Some(NodeEnum::String(s)) => self.field(&val, &s.sval, location(node))?,
                 Some(NodeEnum::AIndices(indices)) => {
+                    self.no_array(&val, location(node))?;
                     for bound in [indices.lidx.as_deref(), indices.uidx.as_deref()] {
                         if let Some(bound) = self.maybe(bound)? {
                             self.note_plain(&bound);
@@ -272,6 +274,26 @@ impl Infer<'_> {
                 leaves: val.leaves.clone(),
             }),
             _ => Ok(Val::unknown_of([val])),
+        }
+    }
+
+    /// PostgreSQL has subscripts of documents. A key would be sent as it is, to be refused there.
+    fn no_array(&self, val: &Val, at: i32) -> Res<()> {
+        match self.enc(val) {
+            Some(Some(TypeCode::Json | TypeCode::Jsonb)) => Err(Refusal::unsupported(
+                "subscripts of protected documents are not supported",
+            )
+            .at(at)
+            .hint("Write -> or #> with the keys.")),
+            Some(Some(code)) if matches!(val.class, Class::Enc(_)) => Err(Refusal::new(
+                "42804",
+                format!(
+                    "cannot subscript type {} because it does not support subscripting",
+                    code.enc_name()
+                ),
+            )
+            .at(at)),
+            _ => Ok(()),
         }
     }
 

@@ -39,9 +39,17 @@ impl Infer<'_> {
         Some((forced, self.echoes.union(&new).copied().collect()))
     }
 
-    /// Positions of leaves that must be protected because of other leaves.
+    /// Positions of leaves that must be protected because of other leaves. What is encoded does not
+    /// leave in the clear anyway.
     pub fn echoing(&self) -> HashSet<usize> {
-        self.saying_again(|id, _| self.leaves.protected(id))
+        let mut again = self.saying_again(|id, _| self.leaves.protected(id));
+        for id in 0..self.leaves.len() {
+            let leaf = self.leaves.get(id);
+            if leaf.soft.is_some() {
+                again.remove(&leaf.range.start);
+            }
+        }
+        again
     }
 
     /// Like [`Self::echoing`], for leaves that repeat the value of certain others.

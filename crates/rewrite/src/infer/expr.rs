@@ -3,9 +3,10 @@
 use super::{Infer, Res, location, names};
 use crate::refusal::Refusal;
 use crate::scope::Cols;
-use crate::value::{Class, Val};
-use pg_query::protobuf::{CaseExpr, CollateClause, RowExpr, SubLink, SubLinkType};
+use crate::value::{Class, LeafKind, Use, Val};
+use pg_query::protobuf::{CaseExpr, CollateClause, RowExpr, SubLink, SubLinkType, Token};
 use pg_query::{Node, NodeEnum};
+use std::ops::Range;
 
 /// Maximum nesting depth of expressions, well below what the stack permits.
 const DEPTH_MAX: usize = 5_000;
@@ -100,14 +101,41 @@ impl Infer<'_> {
             return Ok(Val::plain(None));
         };
         let val = self.expr(arg)?;
+        let bytewise = matches!(names(&c.collname).last(), Some(&("C" | "POSIX")));
+        let clause = self.collation(c).filter(|_| bytewise);
         if self.enc(&val).is_some() {
+            if let (Some(range), true) = (clause, self.is_string(&val)) {
+                self.replace(range, "");
+                return Ok(val);
+            }
             return Err(
                 Refusal::unsupported("COLLATE does not apply to protected text")
                     .at(c.location)
                     .hint("Protected text always collates bytewise (\"C\")."),
             );
         }
-        Ok(self.settle(&val))
+        let mut val = self.settle(&val);
+        if let (Some(range), Class::Lit(Some(Some(_)))) = (clause, &val.class)
+            && !val.leaves.is_empty()
+        {
+            let id = self.leaves.add(range, LeafKind::Cast(Some(String::new())));
+            val.leaves.push(Use { id, block: None });
+            self.leaves.unite_all(&val.leaves);
+        }
+        Ok(val)
+    }
+
+    fn is_string(&self, val: &Val) -> bool {
+        use contract::TypeCode::{Bpchar, Text, Varchar};
+        matches!(self.enc_now(val).flatten(), Some(Text | Varchar | Bpchar))
+    }
+
+    /// Where the collation is, which is left out if protected text has it anyway.
+    fn collation(&self, c: &CollateClause) -> Option<Range<usize>> {
+        let keyword = self.tokens.at(usize::try_from(c.location).ok()?)?;
+        let end = keyword + (2 * c.collname.len()).checked_sub(1)?;
+        let found = self.tokens.kind(keyword) == Token::Collate && end < self.tokens.len();
+        found.then(|| self.tokens.range(keyword).start..self.tokens.range(end).end)
     }
 
     /// XML and JSON expressions, which cannot contain anything protected.

@@ -1,6 +1,7 @@
 //! Calls of functions: those of the catalog, of users, and other functions of PostgreSQL.
 
 use super::oper::code_of;
+use super::ordered_set::is_of_pairs;
 use super::plain::{
     hides_values, is_structural, plain_result, takes_anything, takes_counts, takes_formats,
 };
@@ -96,11 +97,7 @@ impl Infer<'_> {
     fn system_function(&mut self, name: &str, f: &FuncCall, vals: &[Val]) -> Res<Val> {
         let any_enc = vals.iter().any(|v| self.holds_enc(v));
         if f.agg_star || takes_anything(name) || (!any_enc && is_structural(name)) {
-            for val in vals {
-                if self.enc(val).is_none() {
-                    self.note_plain(val);
-                }
-            }
+            self.taken_as_it_is(name, vals)?;
             return Ok(Val::plain((name == "count").then_some(TypeCode::Int8)));
         }
         if name == "unnest" {
@@ -152,6 +149,21 @@ impl Infer<'_> {
         self.catalog_function(name, &sigs, f, vals)
     }
 
+    /// Arguments of functions that take anything. What some of them take beside something protected is sealed, too.
+    fn taken_as_it_is(&mut self, name: &str, vals: &[Val]) -> Res<()> {
+        let beside =
+            matches!(name, "num_nulls" | "num_nonnulls") && vals.iter().any(|v| self.holds_enc(v));
+        for val in vals {
+            if beside && val.literal() {
+                self.type_bare(&val.leaves, TypeCode::Text);
+                self.protect(val)?;
+            } else if self.enc(val).is_none() {
+                self.note_plain(val);
+            }
+        }
+        Ok(())
+    }
+
     /// A function or an aggregate of the catalog.
     fn catalog_function(
         &mut self,
@@ -170,6 +182,9 @@ impl Infer<'_> {
         vals.iter()
             .for_each(|val| self.authority.does_perhaps(val, families));
         let protected = vals.iter().any(|v| self.enc_now(v).is_some());
+        if protected && is_of_pairs(name) {
+            self.cast_pair(f, vals);
+        }
         if let Some(written) = known.written(name, vals.len()) {
             if has_named(f) {
                 if protected
@@ -339,32 +354,6 @@ impl Infer<'_> {
             }
             _ => None,
         })
-    }
-
-    /// PostgreSQL's aggregates that sort values of any type, and return one of them or a number.
-    fn within_group(&mut self, name: &str, vals: &[Val], f: &FuncCall) -> Res<Option<Val>> {
-        let (direct, ordered) = vals.split_at(f.args.len().min(vals.len()));
-        match (name, direct, ordered) {
-            ("mode", [], [value]) => {
-                self.authority.does(family::COMPARE);
-                Ok(Some(self.settle(value)))
-            }
-            ("percentile_disc", [fraction], [value]) => {
-                self.note_plain(fraction);
-                self.authority.does(family::COMPARE);
-                Ok(Some(self.settle(value)))
-            }
-            ("rank" | "dense_rank" | "percent_rank" | "cume_dist", said, values)
-                if said.len() == values.len() =>
-            {
-                for (one, other) in said.iter().zip(values) {
-                    self.compare(one, other, f.location)?;
-                }
-                self.authority.does(family::COMPARE);
-                Ok(Some(Val::plain(None)))
-            }
-            _ => Ok(None),
-        }
     }
 
     /// Whether it is an array of protected strings.

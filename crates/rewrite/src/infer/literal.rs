@@ -97,7 +97,9 @@ impl Infer<'_> {
             _ => None,
         };
         let id = self.leaf(self.tokens.range(index), LeafKind::Param(number, said));
-        if let Some(declared) = declared.filter(ColumnType::protected) {
+        // Which column's encodings a parameter has is told by what it meets.
+        let encoded = |ty: &ColumnType| matches!(ty, ColumnType::Soft(..));
+        if let Some(declared) = declared.filter(|ty| ty.protected() && !encoded(ty)) {
             if matches!(declared, ColumnType::EncArray(_)) {
                 self.leaves.get_mut(id).array = Some(None);
             }

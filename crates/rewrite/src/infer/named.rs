@@ -71,6 +71,7 @@ impl Infer<'_> {
             match self.tokens.kind(index) {
                 Token::Ascii40 | Token::Ascii91 => index = self.tokens.closing(index)?,
                 Token::From if index > 0 && self.tokens.kind(index - 1) == Token::Distinct => {}
+                Token::GroupP if index > 0 && self.tokens.kind(index - 1) == Token::Within => {}
                 Token::Ascii44
                 | Token::Ascii41
                 | Token::Ascii59

@@ -147,10 +147,7 @@ impl Infer<'_> {
                 return self.foreign(&[l.clone(), r.clone()], name, at);
             }
             self.authority.does(families(name));
-            match known::is_comparison(name) {
-                true => self.compare(l, r, at)?,
-                false => self.meet(l, r, at)?,
-            }
+            self.operands(name, l, r, at)?;
             let code = |v: &Val, e: Option<Option<TypeCode>>| e.flatten().or_else(|| code_of(v));
             let codes = [code(l, left), code(r, right)];
             return Ok(self.enc_result(&sigs, &codes));
@@ -161,6 +158,20 @@ impl Infer<'_> {
             return Ok(Val::boolean());
         }
         Ok(self.combine(name, &sigs, &[l, r]))
+    }
+
+    /// The operands of a catalog operation meet, one of which is protected.
+    fn operands(&mut self, name: &str, l: &Val, r: &Val, at: i32) -> Res<()> {
+        if known::is_comparison(name) {
+            return self.compare(l, r, at);
+        }
+        self.meet(l, r, at)?;
+        if name == "||" && !self.is_json(l) && !self.is_json(r) {
+            // What has no type is text beside text.
+            self.expect(l, TypeCode::Text);
+            self.expect(r, TypeCode::Text);
+        }
+        Ok(())
     }
 
     /// The result of a catalog operation on protected operands.

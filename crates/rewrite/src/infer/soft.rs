@@ -145,6 +145,8 @@ impl Infer<'_> {
                 (leaf.range.clone(), vec![secret(text, Some(*code)), cast])
             }
             LeafKind::Param(..) => (leaf.range.end..leaf.range.end, vec![cast]),
+            // A collation, which is left out.
+            LeafKind::Cast(Some(none)) if none.is_empty() => (leaf.range.clone(), Vec::new()),
             LeafKind::Cast(_) => (leaf.range.clone(), vec![Piece::Text(ty)]),
             _ => return None,
         };

@@ -82,6 +82,25 @@ pub fn function(schema: &mut Schema, line: &str) {
     });
 }
 
+/// A PL/pgSQL function without arguments.
+pub fn routine(schema: &mut Schema, name: &str, text: &str) {
+    schema.add_function(UserFunction {
+        schema: "public".into(),
+        name: name.to_owned(),
+        args: Vec::new(),
+        arg_names: Vec::new(),
+        variadic: None,
+        defaults: 0,
+        ret: ty("int4"),
+        out: Vec::new(),
+        ret_relation: None,
+        source: Some(rewrite::RoutineBody {
+            language: "plpgsql".into(),
+            text: text.to_owned(),
+        }),
+    });
+}
+
 /// The schema of most tests.
 pub fn schema() -> Schema {
     let mut s = Schema::default();

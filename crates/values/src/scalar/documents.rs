@@ -23,8 +23,19 @@ pub(crate) fn apply(op: Op, ret: TypeCode, args: &[&Value], env: &Env) -> Result
             document(array(&items(list)?), ret)
         }
         (Op::JsonObject | Op::JsonbObject, [Value::Text(list)]) => {
-            document(pairs(&items(list)?, ret)?, ret)
+            let list = items(list)?;
+            complete(&list, ret)?;
+            document(pairs(&list, &BUILT)?, ret)
         }
+        (Op::JsonPairs | Op::JsonbPairs, [Value::Text(list)]) => {
+            let list = items(list)?;
+            if list.iter().step_by(2).any(Option::is_none) {
+                return Err(Error::new(b"22023", "field name must not be null"));
+            }
+            document(pairs(&list, &GATHERED)?, ret)
+        }
+        (Op::JsonRow, [Value::Text(list)]) => document(pairs(&items(list)?, &ROW)?, ret),
+        (Op::JsonRows, [Value::Text(list)]) => document(rows(&items(list)?), ret),
         (Op::ToJson | Op::ToJsonb, [Value::Text(list)]) => match items(list)?[..] {
             [Some(item)] => document(item.to_vec(), ret),
             _ => Err(no_such_operation()),
@@ -84,28 +95,59 @@ fn array(items: &[Option<&[u8]>]) -> Vec<u8> {
     [b"[", items.join(&b", "[..]).as_slice(), b"]"].concat()
 }
 
+/// Like an array, but with each row on a line of its own.
+fn rows(items: &[Option<&[u8]>]) -> Vec<u8> {
+    let mut out = b"[".to_vec();
+    for (at, item) in items.iter().enumerate() {
+        out.extend_from_slice(match (at, item) {
+            (0, _) => b"",
+            (_, None) => b", ",
+            (_, Some(_)) => b", \n ",
+        });
+        out.extend_from_slice(item.unwrap_or(b"null"));
+    }
+    out.push(b']');
+    out
+}
+
+/// What PostgreSQL writes before the first key, between pairs, behind a key, and at the end.
+type Marks = [&'static [u8]; 4];
+
+const BUILT: Marks = [b"{", b", ", b" : ", b"}"];
+const GATHERED: Marks = [b"{ ", b", ", b" : ", b" }"];
+const ROW: Marks = [b"{", b",", b":", b"}"];
+
+/// Refuses arguments of which one is missing, or a key is NULL.
+fn complete(items: &[Option<&[u8]>], ret: TypeCode) -> Result<()> {
+    if !items.len().is_multiple_of(2) {
+        return Err(Error::new(
+            b"22023",
+            "argument list must have even number of elements",
+        ));
+    }
+    let Some(at) = items.iter().step_by(2).position(Option::is_none) else {
+        return Ok(());
+    };
+    let number = 2 * at + 1;
+    Err(match ret {
+        TypeCode::Jsonb => Error::new(b"22023", format!("argument {number}: key must not be null")),
+        _ => Error::new(b"22023", format!("argument {number} cannot be null"))
+            .hint("Object keys should be text."),
+    })
+}
+
 /// Keys and values in turn.
-fn pairs(items: &[Option<&[u8]>], ret: TypeCode) -> Result<Vec<u8>> {
-    let mut out = b"{".to_vec();
+fn pairs(items: &[Option<&[u8]>], marks: &Marks) -> Result<Vec<u8>> {
+    let [open, between, colon, close] = marks;
+    let mut out = open.to_vec();
     for (at, pair) in items.chunks(2).enumerate() {
-        let [key, value] = pair else {
-            return Err(Error::new(
-                b"22023",
-                "argument list must have even number of elements",
-            ));
+        let [Some(key), value] = pair else {
+            return Err(no_such_operation());
         };
-        let Some(key) = key else {
-            let number = 2 * at + 1;
-            return Err(match ret {
-                TypeCode::Jsonb => {
-                    Error::new(b"22023", format!("argument {number}: key must not be null"))
-                }
-                _ => Error::new(b"22023", format!("argument {number} cannot be null"))
-                    .hint("Object keys should be text."),
-            });
-        };
-        out.extend_from_slice(if at == 0 { b"" } else { b", " });
+        out.extend_from_slice(if at == 0 { b"" } else { between });
         match key.first() {
+            // Names of columns are not JSON yet.
+            _ if *marks == ROW => quote(key, &mut out),
             Some(b'"') => out.extend_from_slice(key),
             Some(b'{' | b'[') => {
                 return Err(Error::new(
@@ -115,9 +157,9 @@ fn pairs(items: &[Option<&[u8]>], ret: TypeCode) -> Result<Vec<u8>> {
             }
             _ => quote(key, &mut out),
         }
-        out.extend_from_slice(b" : ");
+        out.extend_from_slice(colon);
         out.extend_from_slice(value.unwrap_or(b"null"));
     }
-    out.push(b'}');
+    out.extend_from_slice(close);
     Ok(out)
 }

@@ -35,7 +35,7 @@ pub(crate) fn apply(op: Op, ret: TypeCode, args: &[&Value], env: &Env) -> Result
         213..=216 => formatted(op, args, env),
         220..=223 => items::apply(op, args, env),
         227..=239 => json::apply(op, args),
-        240..=246 => documents::apply(op, ret, args, env),
+        240..=250 => documents::apply(op, ret, args, env),
         _ => Err(no_such_operation()),
     }
 }

@@ -142,6 +142,7 @@ fn runs_replay_as_values_do() {
         [&runs[..], &values].concat(),
         [&values[..], &runs].concat(),
     ] {
+        let place = place.copied();
         let (running, worker) = place.again(100, &log);
         assert_eq!(shown(&mut running.session(), &fids), wanted);
         drop((worker, running));
@@ -206,6 +207,7 @@ fn runs_that_do_not_fit() {
     let fid = promote_runs(&mut backend, &columns, &mut words)[0];
     drop((backend, worker, running));
 
+    let place = place.copied();
     let changed = |at: usize, to: u8| {
         let mut record = words[1].clone();
         record[at] = to;
@@ -225,7 +227,8 @@ fn runs_that_do_not_fit() {
         assert_eq!(refused(&running), Some(Status::Recovering));
         drop((worker, running));
     }
-    let (running, worker) = place.again(100, &words[1..]);
+    let without = place.copied();
+    let (running, worker) = without.again(100, &words[1..]);
     let found = running.session().get(fid, TypeCode::Text);
     assert_eq!(state(found), "XX001");
     drop((worker, running));

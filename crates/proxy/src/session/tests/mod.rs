@@ -30,6 +30,8 @@ struct World {
     rest: BytesMut,
     /// The test itself answers the proxy's queries.
     manual: bool,
+    /// The state of the transaction after the proxy's queries.
+    status: u8,
     /// How often the proxy asked for changes.
     asked: usize,
     /// Records of the schema, and additional ones reported when the proxy asks.
@@ -101,6 +103,7 @@ impl World {
             keeper_down: false,
             rest: BytesMut::new(),
             manual: false,
+            status: b'I',
             asked: 0,
             schema: whole(),
             more: vec![path("public", &["pg_catalog", "public"])],
@@ -138,7 +141,7 @@ impl World {
                 false => error(&mut out, "08006", "no keeper", None),
             }
             if end == b'S' {
-                backend::ready(&mut out, b'I');
+                backend::ready(&mut out, self.status);
             } else {
                 others.push((b'H', Vec::new()));
             }

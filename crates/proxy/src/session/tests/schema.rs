@@ -155,6 +155,44 @@ fn changes_of_others_within_a_transaction() {
     }
 }
 
+/// The schema of a server is not kept when many others have the database (after restarts, say): it is
+/// read again, also within a transaction with changes of its own. Bug: the session keeps the one that
+/// it had, and neither its own changes nor those of others are seen; a literal goes out in the clear.
+#[test]
+fn a_schema_that_is_not_kept() {
+    let insert = "INSERT INTO elsewhere.two VALUES ('SEKRIT')";
+    let made = "r 1002 2201 two r 0 c 1 s 90008 -1 0 0 e";
+    let made: Vec<&str> = made.split(' ').collect();
+    let forget = |w: &World| {
+        for n in 2..20 {
+            let head = rewrite::report::Head {
+                own: false,
+                identity: format!("db.{n}"),
+                from: 0,
+                to: 1,
+            };
+            w.core.shared.databases.whole("db", &head, None);
+        }
+    };
+    for within in [false, true] {
+        let mut w = World::new();
+        forget(&w);
+        let own = report(&[&["O"][..], &made].concat());
+        let part = report(&[&["P"][..], &made].concat());
+        w.schema.insert(1, part);
+        tell(&mut w, &[own]);
+        let status = if within { b'T' } else { b'I' };
+        w.status = status;
+        match within {
+            true => w.schema[2] = report(&["W", "1", "db.1", "0", "5"]),
+            false => tell(&mut w, &[report(&["C", "6"])]),
+        }
+        let (sent, asked) = asked_for(&mut w, insert, status);
+        assert!(sent.contains("cfd1.") && asked == 1, "{asked}: {sent}");
+        assert_eq!(asked_for(&mut w, insert, status).1, 0);
+    }
+}
+
 /// Within a pipeline a statement waits for the answer to a preceding schema change, which is
 /// requested with Flush.
 #[test]

@@ -1,0 +1,55 @@
+"""What ledger tables cost, in counts: how often a transaction waits for the keeper.
+
+Right: once for the log, at its commit, however many rows and statements it has and however long the
+log is. Bug: a statement that waits for what it has told the keeper of its rows."""
+
+import pytest
+from delivered import waits
+
+
+@pytest.fixture
+def counting(app, dba):
+    dba.execute("GRANT pg_monitor TO app")
+    app.execute("CREATE TABLE deed (id int, what text, price int) WITH (confide.ledger = on)")
+    app.execute("INSERT INTO deed VALUES (0, 'opens the log', 0)")
+    app.execute("UPDATE deed SET price = 1")
+    yield app
+    dba.execute("REVOKE pg_monitor FROM app")
+
+
+def waited(connection, *statements) -> int:
+    """Answers that these waited for; to read the counter takes one."""
+    before = waits(connection)
+    for statement in statements:
+        connection.execute(statement)
+    return waits(connection) - before - 1
+
+
+def many(rows: int, first: int) -> str:
+    last = first + rows - 1
+    return f"INSERT INTO deed SELECT n, 'what', 2 FROM generate_series({first}, {last}) n"
+
+
+def test_once_a_transaction(counting):
+    """One row or a thousand, one statement or forty, in a log of three entries or of a thousand."""
+    assert waited(counting, many(1, 10)) == 1
+    assert waited(counting, many(1000, 100)) == 1
+    assert waited(counting, many(1, 2000)) == 1
+    assert waited(counting, "UPDATE deed SET price = 3 WHERE id < 200") == 1
+    assert waited(counting, "DELETE FROM deed WHERE id = 2000") == 1
+    counting.execute("BEGIN")
+    statements = [many(1, n) for n in range(3000, 3020)]
+    statements += [f"UPDATE deed SET price = 4 WHERE id = {n}" for n in range(3000, 3020)]
+    assert waited(counting, *statements) == 0
+    assert waited(counting, "COMMIT") == 1
+
+
+def test_savepoints_do_not_wait(counting, auditor):
+    """What is rolled back to a savepoint is in neither table nor log, without a wait of its own."""
+    counting.execute("BEGIN")
+    statements = [many(1, 10), "SAVEPOINT s", many(3, 20), "ROLLBACK TO s", many(1, 30)]
+    assert waited(counting, *statements) == 0
+    assert waited(counting, "COMMIT") == 1
+    found = counting.execute("SELECT id FROM deed ORDER BY id").fetchall()
+    assert found == [(0,), (10,), (30,)]
+    assert auditor.findings("deed") == []
