@@ -6,6 +6,8 @@ import random
 import threading
 from contextlib import contextmanager
 
+from waiting import until
+
 SEED = os.environ.get("CONFIDE_SEED", "1")
 SECONDS = int(os.environ.get("CONFIDE_GC_SECONDS", "10"))
 
@@ -32,6 +34,22 @@ def collect(connection, table: str = "t") -> int:
     rows = connection.execute("SELECT swept, postponed FROM confide.gc(%s)", [table]).fetchall()
     assert [postponed for _, postponed in rows if postponed] == []
     return sum(swept for swept, _ in rows)
+
+
+def vacuumed(dba, table: str, values: int) -> int:
+    """Values freed, at least so many: vacuums and collects until then, since a snapshot elsewhere
+    (an ANALYZE of autovacuum's) keeps deleted rows for a while."""
+    dba.execute("SET confide.gc = off")
+    swept = 0
+
+    def enough():
+        nonlocal swept
+        dba.execute(f"VACUUM {table}")
+        swept += collect(dba, table)
+        return swept >= values
+
+    until(enough, f"{values} values of {table} are freed")
+    return swept
 
 
 def postponed(connection, table: str = "t") -> str | None:

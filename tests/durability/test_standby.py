@@ -9,6 +9,7 @@ import pytest
 import tpch_data
 from copies import Copy, backup
 from delivered import warm
+from garbage import vacuumed
 from results import run
 
 SCALE = 0.01
@@ -96,7 +97,9 @@ def test_held_cursor(primary, replica):
     """A standby's cursor WITH HOLD has identifiers of rows that the primary deletes and collects.
     Right answer: what can still be read, then an error of the kind that says "again"."""
     with primary.connect_app() as one, primary.connect_dba() as dba, replica.connect_app() as other:
-        one.execute("CREATE TABLE replica.held (id int, v enc_int4)")
+        one.execute(
+            "CREATE TABLE replica.held (id int, v enc_int4) WITH (autovacuum_enabled = off)"
+        )
         one.execute("INSERT INTO replica.held SELECT g, g FROM generate_series(1, 100) g")
         caught_up(primary, replica)
         other.execute("BEGIN")
@@ -104,9 +107,7 @@ def test_held_cursor(primary, replica):
         other.execute("COMMIT")
         assert other.execute("FETCH 2 FROM c").fetchall() == [(1,), (2,)]
         one.execute("DELETE FROM replica.held WHERE id % 10 > 0")
-        dba.execute("SET confide.gc = off")
-        dba.execute("VACUUM replica.held")
-        assert dba.execute("SELECT swept FROM confide.gc('replica.held')").fetchone() == (90,)
+        assert vacuumed(dba, "replica.held", 90) == 90
         caught_up(primary, replica)
         with pytest.raises(psycopg.errors.SerializationFailure) as error:
             other.execute("FETCH ALL FROM c")
@@ -123,17 +124,15 @@ def test_freed_identifiers(primary, replica):
     query = "SELECT v, s FROM replica.kept WHERE id = {}"
     with primary.connect_app() as one, primary.connect_dba() as dba, replica.connect_app() as other:
         dba.execute("GRANT pg_monitor TO app")
-        one.execute("CREATE TABLE replica.kept (id int PRIMARY KEY, v enc_int4, s enc_text)")
+        columns = "id int PRIMARY KEY, v enc_int4, s enc_text"
+        one.execute(f"CREATE TABLE replica.kept ({columns}) WITH (autovacuum_enabled = off)")
         one.execute("INSERT INTO replica.kept SELECT g, g, 's' || g FROM generate_series(1, 60) g")
         caught_up(primary, replica)
         for turn in range(1, 4):
             for i in range(1, 61):
                 warm(other, query.format(i), [(i * turn, f"s{i * turn}")])
             one.execute("DELETE FROM replica.kept")
-            dba.execute("SET confide.gc = off")
-            dba.execute("VACUUM replica.kept")
-            swept = dba.execute("SELECT swept FROM confide.gc('replica.kept')").fetchone()[0]
-            assert swept >= 60
+            vacuumed(dba, "replica.kept", 60)
             dba.execute("SELECT confide.checkpoint()")  # only now are they given out again
             rows = f"generate_series(60, 1, -1) g ORDER BY g * {turn + 6} % 61"
             new = turn + 1

@@ -177,9 +177,14 @@ def test_writer_steps_back(recorder, recorded_stack):
 
 
 def rings(stack):
-    """Keys of rings, the newest last."""
-    folder = stack.data.parent / "keeper" / "data" / "recordings"
-    return sorted(folder.glob("*.key"), key=lambda key: key.stat().st_mtime_ns)
+    """Keys of rings."""
+    return set((stack.data.parent / "keeper" / "data" / "recordings").glob("*.key"))
+
+
+def next_ring(stack, before):
+    """The key of the ring that begins after those. A keeper that starts first removes all but the
+    newest, then writes this key: what is there now stays until the next start."""
+    return until(lambda: next(iter(rings(stack) - before), None), "another ring has begun")
 
 
 def test_ring_that_is_always_on(recorder, recorded_stack):
@@ -188,10 +193,11 @@ def test_ring_that_is_always_on(recorder, recorded_stack):
     crash is gone, files become more and more, or nobody else can record."""
     plain = {"CONFIDE_KEEPER_ADMINISTRATORS": "app"}
     ring = {**plain, "CONFIDE_KEEPER_RECORD_RING_SECONDS": "600"}
+    known = rings(recorded_stack)
     recorded_stack.kill_keeper()
     recorded_stack.start_keeper(**ring)
     try:
-        (first,) = rings(recorded_stack)
+        first = next_ring(recorded_stack, known)
         assert first.stat().st_mode & 0o077 == 0
         until(lambda: attempt(recorded_stack), "the keeper serves")
         # Written down: the thread looks every few seconds.
@@ -201,26 +207,28 @@ def test_ring_that_is_always_on(recorder, recorded_stack):
             lambda: stat(recorded_stack, "recording_bytes") > bytes_,
             "the ring has what was asked",
         )
-        for _ in range(2):
-            recorded_stack.kill_keeper()
-            recorded_stack.start_keeper(**ring)
-            if first in rings(recorded_stack):
-                shown = recorder.confide("show", files, "--key", first, "--unfinished")
-                assert shown.returncode == 0, shown.stderr
-                assert "kind " in shown.stdout
-                assert SECRET.encode() not in b"".join(f.read_bytes() for f in files.iterdir())
-        assert len(rings(recorded_stack)) == 2
-        assert first not in rings(recorded_stack)
+        known = rings(recorded_stack)
+        recorded_stack.kill_keeper()
+        recorded_stack.start_keeper(**ring)
+        second = next_ring(recorded_stack, known)
+        assert rings(recorded_stack) == {first, second}
+        shown = recorder.confide("show", files, "--key", first, "--unfinished")
+        assert shown.returncode == 0, shown.stderr
+        assert "kind " in shown.stdout
+        assert SECRET.encode() not in b"".join(f.read_bytes() for f in files.iterdir())
+        recorded_stack.kill_keeper()
+        recorded_stack.start_keeper(**ring)
+        third = next_ring(recorded_stack, {first, second})
+        assert rings(recorded_stack) == {second, third}
         assert not files.exists()
         until(lambda: attempt(recorded_stack), "the keeper serves")
         recorder.start()
         work(recorded_stack)
         recorder.stop()
         assert recorder.shown()["end"] == "stopped"
-        ended = rings(recorded_stack)[1]
-        shown = recorder.confide("show", ended.with_suffix(""), "--key", ended)
+        next_ring(recorded_stack, {second, third})
+        shown = recorder.confide("show", third.with_suffix(""), "--key", third)
         assert shown.returncode == 0, shown.stderr
-        until(lambda: rings(recorded_stack)[-1] != ended, "another ring has begun")
     finally:
         recorded_stack.kill_keeper()
         recorded_stack.start_keeper(**plain)
