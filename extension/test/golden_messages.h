@@ -2009,6 +2009,67 @@ golden_cell_token_answer(void)
 }
 
 static void
+golden_cell_key(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02',
+	};
+	CfdReadCellKey read;
+
+	check(cfd_decode_cell_key(golden_bytes, 2, &read), "CellKey is read");
+	check(read.name_length == 2 && (const char *) read.name == golden_bytes + 0, "name of CellKey");
+}
+
+static void
+golden_cell_key_answer(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x02', '\x03', '\x04', '\x05', '\x01', '\x02',
+	};
+	CfdReadCellKeyAnswer read;
+	const CfdWireCellKeyAnswer filled = {.generation = 67305985u, .turning = 84148994u};
+
+	check(cfd_decode_cell_key_answer(golden_bytes, 10, &read), "CellKeyAnswer is read");
+	check(read.head.generation == (uint32_t) UINT64_C(67305985), "generation of CellKey");
+	check(read.head.turning == (uint32_t) UINT64_C(84148994), "turning of CellKey");
+	check(read.column_length == 2 && (const char *) read.column == golden_bytes + 8, "column of CellKey");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "CellKeyAnswer filled");
+}
+
+static void
+golden_cell_reseal(void)
+{
+	static const char golden_bytes[] = {
+		'\x07', '\x01', '\x00', '\x00', '\x02', '\x00', '\x00', '\x00', '\x01', '\x02', '\x02', '\x00',
+		'\x00', '\x00', '\x01', '\x02', '\x02', '\x00', '\x00', '\x00', '\x01', '\x02',
+	};
+	CfdReadCellReseal read;
+	const CfdWireCellReseal filled = {.t = 7u, .flags = 1u, .length = 2u};
+
+	check(cfd_decode_cell_reseal(golden_bytes, 22, &read), "CellReseal is read");
+	check(read.head.t == (uint8_t) UINT64_C(7), "t of CellReseal");
+	check(read.head.flags == (uint8_t) UINT64_C(1), "flags of CellReseal");
+	check(read.head.length == (uint32_t) UINT64_C(2), "length of CellReseal");
+	check(read.name_length == 2 && (const char *) read.name == golden_bytes + 8, "name of CellReseal");
+	check(read.cells.at == golden_bytes + 10 && read.cells.end == golden_bytes + 10 + 12, "cells of CellReseal");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "CellReseal filled");
+	check(!cfd_decode_cell_reseal(golden_bytes, 21, &read), "CellReseal cut short");
+}
+
+static void
+golden_cell_reseal_answer(void)
+{
+	static const char golden_bytes[] = {
+		'\x02', '\x00', '\x00', '\x00', '\x01', '\x02', '\x02', '\x00', '\x00', '\x00', '\x01', '\x02',
+	};
+	CfdReadCellResealAnswer read;
+
+	check(cfd_decode_cell_reseal_answer(golden_bytes, 12, &read), "CellResealAnswer is read");
+	check(read.cells.at == golden_bytes + 0 && read.cells.end == golden_bytes + 0 + 12, "cells of CellReseal");
+	check(!cfd_decode_cell_reseal_answer(golden_bytes, 11, &read), "CellResealAnswer cut short");
+}
+
+static void
 golden_messages(void)
 {
 	golden_error();
@@ -2125,4 +2186,8 @@ golden_messages(void)
 	golden_cell_hash_answer();
 	golden_cell_token();
 	golden_cell_token_answer();
+	golden_cell_key();
+	golden_cell_key_answer();
+	golden_cell_reseal();
+	golden_cell_reseal_answer();
 }

@@ -36,13 +36,22 @@ pub enum Verb {
     GroupRemove = 9,
     /// The owner is gone: one of several administrators says who shall be it.
     Recover = 10,
+    /// Its cells are sealed with a new key; the older ones still open them.
+    RotateBegin = 11,
+    /// The older ones do not any more.
+    RotateEnd = 12,
+    /// They do again: what a backup has.
+    RotateBack = 13,
 }
 
 impl Verb {
     fn from_u8(code: u8) -> Option<Verb> {
-        use Verb::{Budget, GroupAdd, GroupRemove, Recover};
+        use Verb::{Budget, GroupAdd, GroupRemove, Recover, RotateBack, RotateBegin, RotateEnd};
         use Verb::{DenyViewer, GrantOwner, GrantViewer, Mask, RevokeOwner, RevokeViewer};
         let all = [
+            RotateBegin,
+            RotateEnd,
+            RotateBack,
             Budget,
             GroupAdd,
             GroupRemove,
@@ -85,6 +94,9 @@ impl std::fmt::Display for Command {
             Verb::GroupAdd => write!(f, "group {}: add {word}", column.column),
             Verb::GroupRemove => write!(f, "group {}: remove {word}", column.column),
             Verb::Recover => write!(f, "owner of {column} is gone: {word}"),
+            Verb::RotateBegin => write!(f, "key of {column}: a new one"),
+            Verb::RotateEnd => write!(f, "key of {column}: no older ones"),
+            Verb::RotateBack => write!(f, "key of {column}: older ones again"),
         }
     }
 }

@@ -164,8 +164,8 @@ impl Keeper {
         audit
             .note("started", "-", format!("contract {}", contract::VERSION))
             .map_err(|e| e.message)?;
-        let cells = Cells::open(&config.data_dir, keys.root(), &keys.standing)?;
-        let cells = Arc::new(cells);
+        let cells = Arc::new(Cells::open(&config.data_dir, keys.root(), &keys.standing)?);
+        viewers.tell_keys(&cells);
         let incarnation = u64::from_le_bytes(random().map_err(|e| e.to_string())?);
         Ok(Keeper {
             accounts,

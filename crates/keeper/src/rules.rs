@@ -4,6 +4,7 @@
 //!
 //! Invariant: what is written is read again as it was; what is not understood is an error.
 
+use crate::generations::Generation;
 use crate::limits::Budget;
 use crate::masks::Mask;
 use crate::provenance::column_id;
@@ -16,6 +17,8 @@ const NUMBER: &str = "\u{2}";
 /// ... the line of a group, and of what administrators have said of an owner that is gone.
 const GROUPED: &str = "\u{3}";
 const VOTED: &str = "\u{4}";
+/// ... of a column's key.
+const KEYED: &str = "\u{5}";
 
 /// What is known of a claimed column.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +84,8 @@ pub struct Rules {
     pub groups: Groups,
     /// What administrators have said of owners that are gone.
     pub votes: Votes,
+    /// Keys that were changed.
+    pub keys: BTreeMap<Column, Generation>,
     /// Number of the last change.
     pub number: u64,
 }
@@ -92,6 +97,8 @@ impl Rules {
         for line in text.split_terminator('\u{1}') {
             if let Some(number) = line.strip_prefix(NUMBER) {
                 rules.number = number.parse().ok()?;
+            } else if let Some(line) = line.strip_prefix(KEYED) {
+                rules.takes_key(line)?;
             } else if !rules.takes(line) {
                 let rule = read(line)?;
                 rules.put(rule);
@@ -154,12 +161,32 @@ impl Rules {
             let names = names.join("\0");
             text += &format!("{VOTED}{schema}\0{relation}\0{column}\0{word}\0{names}\u{1}");
         }
+        for (column, generation) in &self.keys {
+            let Column {
+                schema,
+                relation,
+                column,
+            } = column;
+            let generation = generation.text();
+            text += &format!("{KEYED}{schema}\0{relation}\0{column}\0{generation}\u{1}");
+        }
         text
     }
 
     /// Whether any column has a budget.
     pub fn has_budgets(&self) -> bool {
         self.by_column.values().any(|rule| rule.budget.is_some())
+    }
+
+    fn takes_key(&mut self, line: &str) -> Option<()> {
+        let fields: Vec<&str> = line.split('\0').collect();
+        let [schema, relation, column, current, turning] = fields.as_slice() else {
+            return None;
+        };
+        let column = Column::new(schema, relation, column);
+        self.keys
+            .insert(column, Generation::read(current, turning)?);
+        Some(())
     }
 
     /// Takes a line in that is of no column.

@@ -117,6 +117,7 @@ cfd_cell_seal(CfdFid fid, uint8 type, CfdCellColumn *column)
 	if (column != NULL)
 	{
 		memcpy(column->identity, VARDATA(cell) + 2, CFD_CELL_COLUMN_BYTES);
+		memcpy(column->generation, VARDATA(cell) + CFD_CELL_GENERATION_AT, CFD_CELL_GENERATION_BYTES);
 		column->known = true;
 	}
 	return cell;

@@ -27,8 +27,10 @@ typedef struct CfdCellColumn
 	bool		token;			/* whether its cells have tokens */
 	int			length;			/* length of the names */
 	char	   *names;			/* schema, relation, column, each zero-terminated */
-	bool		known;			/* whether `identity` is set */
+	bool		known;			/* whether what follows is set */
 	unsigned char identity[CFD_CELL_COLUMN_BYTES];
+	/* Generation of its key, when it was last heard of. */
+	unsigned char generation[CFD_CELL_GENERATION_BYTES];
 } CfdCellColumn;
 
 /* types.c: code of a type rnd_..., or 0; whether a type contains such a type. */

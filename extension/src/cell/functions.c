@@ -122,10 +122,11 @@ fit(FunctionCallInfo fcinfo, const Kind *kind)
 	int32		typmod = PG_GETARG_INT32(1);
 	CfdCellColumn *column = cfd_cell_numbered(typmod) ? cfd_cell_column(typmod) : NULL;
 
-	/* It is sealed for this column already. */
+	/* It is sealed for this column already, under its present key. */
 	if (column != NULL && column->known && column->modifier < 0 && cfd_cell_is_sealed(cell) &&
 		column->token == (cfd_cell_token(cell) != NULL) &&
-		memcmp(VARDATA_ANY(cell) + 2, column->identity, CFD_CELL_COLUMN_BYTES) == 0)
+		memcmp(VARDATA_ANY(cell) + 2, column->identity, CFD_CELL_COLUMN_BYTES) == 0 &&
+		memcmp(VARDATA_ANY(cell) + CFD_CELL_GENERATION_AT, column->generation, CFD_CELL_GENERATION_BYTES) == 0)
 		PG_RETURN_POINTER(cell);
 	if (column == NULL && (typmod < 0 || kind->assignment == 0))
 		PG_RETURN_POINTER(cell);

@@ -25,11 +25,29 @@
 #define CFD_PROC_COUNT (MaxBackends + NUM_AUXILIARY_PROCS + max_prepared_xacts)
 #endif
 
+/* First number of a virtual transaction, as pg_locks shows it. */
+#if PG_VERSION_NUM >= 170000
+#define CFD_VIRTUAL_PROC(virtual) ((virtual).procNumber)
+#else
+#define CFD_VIRTUAL_PROC(virtual) ((virtual).backendId)
+#endif
+
 /* What tuple_update reports about indexes. */
 #if PG_VERSION_NUM >= 160000
 #define CfdUpdateIndexes TU_UpdateIndexes
 #else
 #define CfdUpdateIndexes bool
+#endif
+
+/* Whether it reports that a row has new entries, and how they are made; needs executor/executor.h. */
+#if PG_VERSION_NUM >= 160000
+#define CFD_INDEXES_CHANGED(update) ((update) != TU_None)
+#define CFD_INSERT_INDEX_TUPLES(result, slot, estate) \
+	ExecInsertIndexTuples(result, slot, estate, false, false, NULL, NIL, false)
+#else
+#define CFD_INDEXES_CHANGED(update) (update)
+#define CFD_INSERT_INDEX_TUPLES(result, slot, estate) \
+	ExecInsertIndexTuples(result, slot, estate, false, false, NULL, NIL)
 #endif
 
 /* Arguments of ExecutorRun after the query descriptor. */

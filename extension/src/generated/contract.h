@@ -8,7 +8,7 @@
 #define CFD_CONTRACT_H
 
 /* Version */
-#define CFD_CONTRACT_VERSION 34
+#define CFD_CONTRACT_VERSION 35
 
 /* Field identifiers */
 #define CFD_SLOT_BITS 44
@@ -145,6 +145,8 @@
 #define CFD_KIND_CELL_COMPARE 118
 #define CFD_KIND_CELL_HASH 119
 #define CFD_KIND_CELL_TOKEN 120
+#define CFD_KIND_CELL_KEY 121
+#define CFD_KIND_CELL_RESEAL 122
 
 /* Kinds that are answered: X(code, name) */
 #define CFD_ANSWERED(X) \
@@ -196,7 +198,9 @@
 	X(117, "CellSeal") \
 	X(118, "CellCompare") \
 	X(119, "CellHash") \
-	X(120, "CellToken")
+	X(120, "CellToken") \
+	X(121, "CellKey") \
+	X(122, "CellReseal")
 
 /* Ranks */
 #define CFD_RANK_DESCENDING 1
@@ -312,6 +316,8 @@
 #define CFD_CELL_SEALED 2
 #define CFD_CELL_TOKENED 3
 #define CFD_CELL_COLUMN_BYTES 16
+#define CFD_CELL_GENERATION_AT 31
+#define CFD_CELL_GENERATION_BYTES 3
 #define CFD_CELL_HEADER_BYTES 34
 #define CFD_CELL_TAG_BYTES 16
 #define CFD_CELL_TOKEN_BYTES 16

@@ -2799,4 +2799,126 @@ cfd_decode_cell_token_answer(const void *bytes, uint64_t length, CfdReadCellToke
 	return cfd_read_cell_token_answer(&from, out) && from.at == from.end;
 }
 
+typedef struct CfdReadCellKey
+{
+	const uint8_t *name;
+	uint64_t	name_length;
+} CfdReadCellKey;
+
+static inline bool
+cfd_read_cell_key(CfdReader *from, CfdReadCellKey *out)
+{
+	return cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->name, &out->name_length);
+}
+
+static inline bool
+cfd_decode_cell_key(const void *bytes, uint64_t length, CfdReadCellKey *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_cell_key(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadCellKeyAnswer
+{
+	CfdWireCellKeyAnswer head;
+	const uint8_t *column;
+	uint64_t	column_length;
+} CfdReadCellKeyAnswer;
+
+static inline bool
+cfd_read_cell_key_answer(CfdReader *from, CfdReadCellKeyAnswer *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->column, &out->column_length);
+}
+
+static inline bool
+cfd_decode_cell_key_answer(const void *bytes, uint64_t length, CfdReadCellKeyAnswer *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_cell_key_answer(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadSealedCell
+{
+	CfdWireSealedCell head;
+	const uint8_t *cell;
+	uint64_t	cell_length;
+} CfdReadSealedCell;
+
+static inline bool
+cfd_read_sealed_cell(CfdReader *from, CfdReadSealedCell *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_list(from, (uint64_t) out->head.length, 1, (const void **) &out->cell, &out->cell_length);
+}
+
+static inline bool
+cfd_decode_sealed_cell(const void *bytes, uint64_t length, CfdReadSealedCell *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_sealed_cell(&from, out) && from.at == from.end;
+}
+
+static inline bool
+cfd_take_sealed_cell_each(CfdReader *from, uint64_t count, CfdReader *out)
+{
+	CfdReadSealedCell one;
+
+	out->at = from->at;
+	for (uint64_t i = 0; count == CFD_TO_END ? from->at < from->end : i < count; i++)
+	{
+		if (!cfd_read_sealed_cell(from, &one))
+			return false;
+	}
+	out->end = from->at;
+	return true;
+}
+
+typedef struct CfdReadCellReseal
+{
+	CfdWireCellReseal head;
+	const uint8_t *name;
+	uint64_t	name_length;
+	CfdReader	cells;
+} CfdReadCellReseal;
+
+static inline bool
+cfd_read_cell_reseal(CfdReader *from, CfdReadCellReseal *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_list(from, (uint64_t) out->head.length, 1, (const void **) &out->name, &out->name_length) &&
+		cfd_take_sealed_cell_each(from, CFD_TO_END, &out->cells);
+}
+
+static inline bool
+cfd_decode_cell_reseal(const void *bytes, uint64_t length, CfdReadCellReseal *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_cell_reseal(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadCellResealAnswer
+{
+	CfdReader	cells;
+} CfdReadCellResealAnswer;
+
+static inline bool
+cfd_read_cell_reseal_answer(CfdReader *from, CfdReadCellResealAnswer *out)
+{
+	return cfd_take_sealed_cell_each(from, CFD_TO_END, &out->cells);
+}
+
+static inline bool
+cfd_decode_cell_reseal_answer(const void *bytes, uint64_t length, CfdReadCellResealAnswer *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_cell_reseal_answer(&from, out) && from.at == from.end;
+}
+
 #endif

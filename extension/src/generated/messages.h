@@ -1005,4 +1005,29 @@ typedef struct CfdWireCellToken
 } CFD_IN_MESSAGE CfdWireCellToken;
 _Static_assert(sizeof(CfdWireCellToken) == 8, "CfdWireCellToken");
 
+/* Body of the answer. */
+typedef struct CfdWireCellKeyAnswer
+{
+	uint32_t	generation;	/* Generation of the key. */
+	uint32_t	turning;	/* 1 while cells under older keys are opened, too. */
+} CFD_IN_MESSAGE CfdWireCellKeyAnswer;
+_Static_assert(sizeof(CfdWireCellKeyAnswer) == 8, "CfdWireCellKeyAnswer");
+
+/* A cell of several. */
+typedef struct CfdWireSealedCell
+{
+	uint32_t	length;	/* Its length; 0: there is none. */
+} CFD_IN_MESSAGE CfdWireSealedCell;
+_Static_assert(sizeof(CfdWireSealedCell) == 4, "CfdWireSealedCell");
+
+/* Seals cells of a column anew, under its present key. Only while the key is being changed, for a client who may change it. */
+typedef struct CfdWireCellReseal
+{
+	uint8_t	t;	/* Their type. */
+	uint8_t	flags;	/* crate::cell::WITH_TOKEN. */
+	uint8_t	zero1[2];
+	uint32_t	length;	/* Length of the names. */
+} CFD_IN_MESSAGE CfdWireCellReseal;
+_Static_assert(sizeof(CfdWireCellReseal) == 8, "CfdWireCellReseal");
+
 #endif

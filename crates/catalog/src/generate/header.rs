@@ -213,6 +213,8 @@ fn cells(h: &mut Header) {
         ("SEALED", usize::from(cell::SEALED)),
         ("TOKENED", usize::from(cell::TOKENED)),
         ("COLUMN_BYTES", cell::COLUMN_BYTES),
+        ("GENERATION_AT", cell::GENERATION_AT),
+        ("GENERATION_BYTES", cell::GENERATION_BYTES),
         ("HEADER_BYTES", cell::HEADER_BYTES),
         ("TAG_BYTES", cell::TAG_BYTES),
         ("TOKEN_BYTES", cell::TOKEN_BYTES),

@@ -175,6 +175,13 @@ structure! {
         /// Its bytes.
         envelope: &'a [u8] [length],
     }
+    /// A cell of several.
+    SealedCell<'a> {
+        /// Its length; 0: there is none.
+        length: u32;
+        /// Its bytes.
+        cell: &'a [u8] [length],
+    }
     /// A column of a result that shall be signed.
     ResultColumn<'a> {
         /// Type of its values; none: not protected.
@@ -1246,5 +1253,36 @@ messages! {
         ;
         /// The token; empty for NULL.
         token: &'a [u8] [],
+    };
+    /// Which key a column's cells are sealed with.
+    CellKey = 121, body<'a> {
+        ;
+        /// Names of schema, relation and column, each ended by a zero byte.
+        name: &'a [u8] [],
+    } answer<'a> {
+        /// Generation of the key.
+        generation: u32,
+        /// 1 while cells under older keys are opened, too.
+        turning: u32;
+        /// What names the column in cells.
+        column: &'a [u8] [],
+    };
+    /// Seals cells of a column anew, under its present key. Only while the key is being changed, for a
+    /// client who may change it.
+    CellReseal = 122, body<'a> {
+        /// Their type.
+        t: TypeCode,
+        /// [`crate::cell::WITH_TOKEN`].
+        flags: u8 => 2 zeros,
+        /// Length of the names.
+        length: u32;
+        /// Names of schema, relation and column, each ended by a zero byte.
+        name: &'a [u8] [length],
+        /// The cells.
+        cells: Each<'a, SealedCell<'a>> [],
+    } answer<'a> {
+        ;
+        /// The new ones.
+        cells: Each<'a, SealedCell<'a>> [],
     };
 }

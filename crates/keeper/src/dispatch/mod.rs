@@ -284,6 +284,8 @@ impl Connection {
             Kind::CellCompare => self.cell_compare(take(body)?),
             Kind::CellHash => self.cell_hash(take(body)?),
             Kind::CellToken => self.cell_token(take(body)?),
+            Kind::CellKey => self.cell_key(take(body)?),
+            Kind::CellReseal => self.cell_reseal(take(body)?),
             Kind::Ping | Kind::Fence => Ok(()),
             Kind::Policy => self.policy(take(body)?),
             Kind::Announce => self.announce(&take(body)?),

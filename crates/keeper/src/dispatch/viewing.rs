@@ -9,6 +9,7 @@ use super::Connection;
 use crate::fail::{self, Failure};
 use crate::masks::Mask;
 use crate::provenance::{Origin, column_id};
+use crate::rotation::not_the_owner;
 use contract::body;
 use contract::envelope::{NONCE_BYTES, Origin as Maker};
 use envelope::Envelope;
@@ -25,6 +26,11 @@ const COMMANDS_MAX: usize = 4096;
 enum Said {
     Viewing(Command),
     Recording(Order),
+}
+
+fn is_rotation(verb: Verb) -> bool {
+    use Verb::{RotateBack, RotateBegin, RotateEnd};
+    matches!(verb, RotateBegin | RotateEnd | RotateBack)
 }
 
 fn said(plain: &[u8]) -> Result<Said, Error> {
@@ -60,6 +66,9 @@ impl Connection {
         let name = client.name.clone();
         self.wipe();
         let command = match said? {
+            Said::Viewing(command) if is_rotation(command.verb) => {
+                return self.rotate(&command, &name, body.envelope);
+            }
             Said::Viewing(command) => self.meant(command),
             Said::Recording(order) => {
                 self.told_once(body.envelope)?;
@@ -76,6 +85,22 @@ impl Connection {
         self.anchor()?;
         tracing::info!(by = name, verb = ?command.verb, column = ?command.column, to = command.word, "policy");
         self.keeper.reconsider();
+        Ok(())
+    }
+
+    /// Changes the key of a column of the family `rnd_`.
+    fn rotate(&self, command: &Command, name: &str, envelope: &[u8]) -> Result<(), Failure> {
+        let keeper = &self.keeper;
+        let ruled = self.ruled(&column_id(&command.column));
+        if !keeper.viewers.may_rotate(&ruled, name) {
+            return Err(not_the_owner().into());
+        }
+        self.told_once(envelope)?;
+        let note = |number| keeper.audit.policy(name, command, number);
+        let count = |all| keeper.cells.set_generations(all);
+        keeper.viewers.rotate(command, note, count)?;
+        self.anchor()?;
+        tracing::info!(by = name, verb = ?command.verb, column = ?command.column, "key of a column");
         Ok(())
     }
 
@@ -149,7 +174,7 @@ impl Connection {
 
     /// The names under which there are rules for a column: its own name, or former names and those
     /// of tables that its table is a part of.
-    fn ruled(&self, column: &ColumnId) -> Vec<ColumnId> {
+    pub(super) fn ruled(&self, column: &ColumnId) -> Vec<ColumnId> {
         let keeper = &self.keeper;
         let has = |id: &ColumnId| keeper.viewers.ruled_by(id).is_some();
         if has(column) {

@@ -172,6 +172,10 @@ fn function(tokens: &[Token]) -> Option<Command> {
         "group_add" => Verb::GroupAdd,
         "group_remove" => Verb::GroupRemove,
         "recover_owner" => Verb::Recover,
+        "rotate_key" => match arguments {
+            (text, [Token::Sign(','), Token::Text(word)]) => return rotation(text, word),
+            _ => return None,
+        },
         _ => return None,
     };
     let (text, rest) = arguments;
@@ -188,6 +192,24 @@ fn function(tokens: &[Token]) -> Option<Command> {
     let (column, []) = column(&names)? else {
         return None;
     };
+    Some(Command { verb, column, word })
+}
+
+/// Parses the arguments of `confide.rotate_key('schema.table.column', 'begin 2')`, where 2 is the
+/// highest generation that anybody has seen.
+fn rotation(text: &str, word: &str) -> Option<Command> {
+    let (what, seen) = word.split_once(' ').unwrap_or((word, ""));
+    let verb = match (what, seen) {
+        ("begin", seen) if seen.bytes().all(|b| b.is_ascii_digit()) => Verb::RotateBegin,
+        ("end", "") => Verb::RotateEnd,
+        ("back", "") => Verb::RotateBack,
+        _ => return None,
+    };
+    let names = tokens(text)?;
+    let (column, []) = column(&names)? else {
+        return None;
+    };
+    let word = seen.to_owned();
     Some(Command { verb, column, word })
 }
 
@@ -330,6 +352,22 @@ mod tests {
                 "SELECT confide.budget('s.t.pay', 'orders=10')",
                 want(Verb::Budget, "orders=10"),
             ),
+            (
+                "SELECT confide.rotate_key('s.t.pay', 'begin')",
+                want(Verb::RotateBegin, ""),
+            ),
+            (
+                "select confide.rotate_key('s.t.pay', 'end');",
+                want(Verb::RotateEnd, ""),
+            ),
+            (
+                "SELECT confide.rotate_key('s.t.pay', 'begin 7')",
+                want(Verb::RotateBegin, "7"),
+            ),
+            ("SELECT confide.rotate_key('s.t.pay', 'begin x')", None),
+            ("SELECT confide.rotate_key('s.t.pay', 'end 7')", None),
+            ("SELECT confide.rotate_key('s.t.pay', 'other')", None),
+            ("SELECT confide.rotate_key('s.t.pay')", None),
             (
                 "SELECT confide.recover_owner('s.t.pay', 'ann')",
                 want(Verb::Recover, "ann"),
