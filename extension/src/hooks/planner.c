@@ -27,6 +27,8 @@
 #include "plan/quals.h"
 #include "plan/hash_keys.h"
 #include "plan/planning.h"
+#include "session/channel.h"
+#include "value/shown.h"
 
 /* A pass over finished plans. */
 typedef struct Pass
@@ -68,6 +70,8 @@ plan_by_postgres(Query *query, const char *text, int options, ParamListInfo para
 
 	if (outer == NULL)
 		cfd_known_begin(&cfd_known[CFD_SCOPE_PLANNING]);
+	if (outer == NULL && cfd_channel.query == 0 && cfd_running.outermost == NULL)
+		cfd_statement_is(query->queryId);
 	cfd_planning = &planning;
 	PG_TRY();
 	{
