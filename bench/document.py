@@ -231,11 +231,24 @@ def recording(results: dict) -> list[str]:
         f" Lost: {size['lost']}.",
         "",
     ]
+    if "pass_ratio" in found:
+        spent = found["processor"]
+        lines[-1:] = [
+            f"Ratio of a pass to its neighbour: {shown(found['pass_ratio'])}, quartiles"
+            f" {' to '.join(shown(q) for q in found['pass_quartiles'])}. Processor time of a pass:"
+            f" statements {shown(spent['off']['statements'])} ms without,"
+            f" {shown(spent['on']['statements'])} ms with a recording, writer"
+            f" {shown(spent['on']['writer'])} ms.",
+            "",
+        ]
     head = ["TPC-C", "off/s", "on/s", "on / off", "off waits", "on waits", "bytes a transaction"]
+    quartiles = any("quartiles" in c for c in results["tpcc"].values())
+    head[4:4] = ["quartiles"] if quartiles else []
     rows = [
         [
-            *(POLICIES[policy], c["off"], c["on"], c["ratio"], c["waits"]["off"]),
-            *(c["waits"]["on"], c["recording"]["bytes_per_transaction"]),
+            *(POLICIES[policy], c["off"], c["on"], c["ratio"]),
+            *([" to ".join(shown(q) for q in c["quartiles"])] if quartiles else []),
+            *(c["waits"]["off"], c["waits"]["on"], c["recording"]["bytes_per_transaction"]),
         ]
         for policy, c in results["tpcc"].items()
     ]

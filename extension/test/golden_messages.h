@@ -136,6 +136,21 @@ golden_clock(void)
 }
 
 static void
+golden_statement(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08',
+	};
+	CfdReadStatement read;
+	const CfdWireStatement filled = {.query = 578437695752307201u};
+
+	check(cfd_decode_statement(golden_bytes, 8, &read), "Statement is read");
+	check(read.head.query == (uint64_t) UINT64_C(578437695752307201), "query of Statement");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "Statement filled");
+	check(!cfd_decode_statement(golden_bytes, 7, &read), "Statement cut short");
+}
+
+static void
 golden_announce(void)
 {
 	static const char golden_bytes[] = {
@@ -2081,6 +2096,7 @@ golden_messages(void)
 	golden_accounts();
 	golden_accounts_answer();
 	golden_clock();
+	golden_statement();
 	golden_announce();
 	golden_grant();
 	golden_restore_ticket();

@@ -50,6 +50,8 @@ struct Inner {
     /// Continues to count while there is no period.
     last: u64,
     told: HashMap<u64, Told>,
+    /// What channels see of the recording that runs; not a matter of periods, but told where they are.
+    watch: u64,
     keys: Mutex<HashMap<ColumnId, Arc<Key>>>,
 }
 
@@ -62,6 +64,7 @@ impl Inner {
 
     fn tell(&self) {
         for Told(word, open) in self.told.values() {
+            word.watch(self.watch);
             word.tell(if open.load(Relaxed) {
                 self.period
             } else {
@@ -117,6 +120,13 @@ impl Delivery {
     /// A session has acquired or lost its client. Its channels are updated before this returns.
     pub fn tell(&self) {
         self.write().tell();
+    }
+
+    /// What channels shall see of the recording that runs ([`contract::ring::WATCH_OFFSET`]).
+    pub fn watch(&self, word: u64) {
+        let mut inner = self.write();
+        inner.watch = word;
+        inner.tell();
     }
 
     /// A channel was closed.

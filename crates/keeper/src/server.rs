@@ -7,7 +7,7 @@ use crate::config::Config;
 use crate::dispatch::Connection;
 use crate::fail;
 use crate::keeper::Keeper;
-use channel::{HelloError, KeeperEnd, Listener, Pending, Shutdown};
+use channel::{HelloError, KeeperEnd, Listener, Pending, Reply, Shutdown};
 use contract::hello::{Hello, Status};
 use contract::{Kind, VERSION};
 use std::collections::HashMap;
@@ -279,7 +279,7 @@ fn converse(mut end: KeeperEnd, mut connection: Connection) -> u64 {
     let mut buffer = Vec::new();
     let mut messages = 0;
     loop {
-        let (header, body) = match end.request(&mut buffer) {
+        let (header, body, mut reply) = match end.request(&mut buffer) {
             Ok(request) => request,
             Err(channel::Error::Closed) => return messages,
             Err(error) => {
@@ -293,12 +293,12 @@ fn converse(mut end: KeeperEnd, mut connection: Connection) -> u64 {
         };
         let sent = match connection.handle(kind, body) {
             None => continue,
-            Some(Ok(())) => end.answer(header.sequence, &[connection.reply()]),
-            Some(Err(error)) => tell(&mut end, header.sequence, &error),
+            Some(Ok(())) => reply.answer(header.sequence, &[connection.reply()]),
+            Some(Err(error)) => tell(&mut reply, header.sequence, &error),
         };
         let sent = match sent {
             Err(channel::Error::TooLong) => {
-                tell(&mut end, header.sequence, &fail::answer_too_long())
+                tell(&mut reply, header.sequence, &fail::answer_too_long())
             }
             sent => sent,
         };
@@ -306,9 +306,10 @@ fn converse(mut end: KeeperEnd, mut connection: Connection) -> u64 {
             return messages;
         }
         connection.settle();
+        connection.answered_so(kind, body);
     }
 }
 
-fn tell(end: &mut KeeperEnd, sequence: u32, error: &values::Error) -> Result<(), channel::Error> {
-    end.error(sequence, &fail::body(error))
+fn tell(reply: &mut Reply<'_>, sequence: u32, error: &values::Error) -> Result<(), channel::Error> {
+    reply.error(sequence, &fail::body(error))
 }

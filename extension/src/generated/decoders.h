@@ -227,6 +227,25 @@ cfd_decode_clock(const void *bytes, uint64_t length, CfdReadClock *out)
 	return cfd_read_clock(&from, out) && from.at == from.end;
 }
 
+typedef struct CfdReadStatement
+{
+	CfdWireStatement head;
+} CfdReadStatement;
+
+static inline bool
+cfd_read_statement(CfdReader *from, CfdReadStatement *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head));
+}
+
+static inline bool
+cfd_decode_statement(const void *bytes, uint64_t length, CfdReadStatement *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_statement(&from, out) && from.at == from.end;
+}
+
 typedef struct CfdReadAnnounce
 {
 	CfdWireAnnounce head;

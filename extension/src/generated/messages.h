@@ -66,6 +66,13 @@ typedef struct CfdWireClock
 } CFD_IN_MESSAGE CfdWireClock;
 _Static_assert(sizeof(CfdWireClock) == 8, "CfdWireClock");
 
+/* Which statement the messages from here on belong to. Sent only where the keeper has asked for it (ring::WATCH_OFFSET), and only when it is another one than before. */
+typedef struct CfdWireStatement
+{
+	uint64_t	query;	/* Identifier of its query, as pg_stat_statements shows it; 0: it is not known yet. */
+} CFD_IN_MESSAGE CfdWireStatement;
+_Static_assert(sizeof(CfdWireStatement) == 8, "CfdWireStatement");
+
 /* Session's leader only. Other channels may join the session with this pass, which the leader has drawn, until it is withdrawn or another one is announced. */
 typedef struct CfdWireAnnounce
 {

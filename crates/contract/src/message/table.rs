@@ -333,6 +333,13 @@ messages! {
         now: i64,
     };
 
+    /// Which statement the messages from here on belong to. Sent only where the keeper has asked for it
+    /// (`ring::WATCH_OFFSET`), and only when it is another one than before.
+    Statement = 35, body {
+        /// Identifier of its query, as `pg_stat_statements` shows it; 0: it is not known yet.
+        query: u64,
+    };
+
     /// Session's leader only. Other channels may join the session with this pass, which the leader
     /// has drawn, until it is withdrawn or another one is announced.
     Announce = 26, body {

@@ -49,7 +49,7 @@ use crate::tickets::Admitted;
 use contract::codec::{Malformed, Part};
 use contract::hello::{Hello, Status, Welcome};
 use contract::message::program::FIRST_HANDLE;
-use contract::{Fid, Kind};
+use contract::{Fid, Kind, body};
 use envelope::handshake::Responder;
 use garbage::Collection;
 use recovery::Worker;
@@ -118,6 +118,8 @@ pub struct Connection {
     remembered: RefCell<authorise::Remembered>,
     /// What is recorded of it goes there.
     tape: Option<Arc<Tape>>,
+    /// What will be recorded once its answer was sent.
+    answered: Option<recorded::Answered>,
     /// Programs below this are one operation, of which a single row has a shorter way.
     singles_below: u32,
 }
@@ -185,6 +187,7 @@ impl Connection {
             token_key: None,
             remembered: RefCell::default(),
             tape,
+            answered: None,
             singles_below: FIRST_HANDLE,
         })
     }
@@ -353,6 +356,8 @@ impl Connection {
             Kind::PartitionDrop => self.partition_drop(take(body)?),
             Kind::Settings => self.settings(take(body)?),
             Kind::Clock => self.clock(take(body)?),
+            // What it says is for the tape only (`recorded`).
+            Kind::Statement => take::<body::Statement>(body).map(|_| ()),
             Kind::Forget => {
                 self.pending = None;
                 Ok(())
