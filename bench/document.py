@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from cases import CASES, GRANTED
 from report import ROOT, shown
 
 PAGE = ROOT / "docs/benchmarks.md"
@@ -308,8 +309,16 @@ def ledger(results: dict) -> list[str]:
 
 
 def instructions(results: dict) -> list[str]:
-    rows = [[name, entry["instructions"]] for name, entry in results["cases"].items()]
-    return grid(["path", "instructions"], rows)
+    counts = {name: entry["instructions"] for name, entry in results["cases"].items()}
+    lines = [*grid(["path", "instructions"], [list(row) for row in counts.items()]), ""]
+    granted = [
+        [name, counts[name], counts[asked]]
+        for case, (name, *_) in CASES.items()
+        if name in counts and (asked := f"{case}{GRANTED}") in counts
+    ]
+    rows = [[*row, row[2] / row[1]] for row in granted]
+    head = ["require_grants: the same operation", "off", "on", "on / off"]
+    return [*lines, *grid(head, rows)]
 
 
 def families(results: dict) -> list[str]:

@@ -60,6 +60,7 @@ mod rules;
 pub mod sandbox;
 mod scribe;
 mod sealed_file;
+pub mod secrecy;
 mod server;
 mod session;
 mod signatures;

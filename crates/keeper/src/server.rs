@@ -292,7 +292,14 @@ fn converse(mut end: KeeperEnd, mut connection: Connection) -> u64 {
             return messages;
         };
         let sent = match connection.handle(kind, body) {
-            None => continue,
+            None => {
+                if kind == Kind::Release {
+                    // The last message of a statement, which is not in the buffer itself: what is there
+                    // is of the statement. Freed memory is overwritten.
+                    buffer = Vec::new();
+                }
+                continue;
+            }
             Some(Ok(())) => reply.answer(header.sequence, &[connection.reply()]),
             Some(Err(error)) => tell(&mut reply, header.sequence, &error),
         };

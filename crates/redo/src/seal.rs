@@ -173,7 +173,8 @@ impl Sealer {
 
 /// Opens records of any run.
 pub struct Opener {
-    root: hkdf::Prk,
+    /// On the heap, where the keeper's allocator decides in which memory.
+    root: Box<hkdf::Prk>,
     store: u64,
     /// The key of the epoch met last: records of a run stand together.
     last: Option<(Epoch, LessSafeKey)>,
@@ -183,7 +184,7 @@ impl Opener {
     /// Opens records under this root key.
     pub fn new(root: &[u8; 32]) -> Opener {
         Opener {
-            root: pseudorandom(root),
+            root: Box::new(pseudorandom(root)),
             store: 0,
             last: None,
         }

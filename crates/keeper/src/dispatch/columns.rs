@@ -290,6 +290,7 @@ impl Connection {
             // No statement is running: the remaining aggregations were abandoned because of an
             // error.
             self.aggregations.clear();
+            self.forget_buffers();
         }
         if ended && self.leads {
             self.session.end_statement();

@@ -64,6 +64,8 @@ use zeroize::{Zeroize, Zeroizing};
 
 /// A buffer larger than this is given back when its request is done.
 const KEEP_BYTES: usize = 1024 * 1024;
+/// A buffer larger than this is given back when its statement is done.
+const SMALL_BYTES: usize = 1024;
 /// Codes of kinds are smaller.
 const KINDS: usize = 128;
 
@@ -415,6 +417,18 @@ impl Connection {
         self.plain.as_mut_slice().zeroize();
         self.plain.clear();
         self.plain.shrink_to(KEEP_BYTES);
+    }
+
+    /// Nothing of a statement that has ended stays in the buffers: what was opened, keys of columns on their way
+    /// to the client, answers.
+    fn forget_buffers(&mut self) {
+        for buffer in [&mut self.reply, &mut self.scratch, &mut *self.plain] {
+            match buffer.capacity() > SMALL_BYTES {
+                // Freed memory is overwritten.
+                true => *buffer = Vec::new(),
+                false => buffer.zeroize(),
+            }
+        }
     }
 
     /// Gives back what an unusually large request made the buffers grow to.

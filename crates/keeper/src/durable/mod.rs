@@ -19,6 +19,7 @@ mod pages;
 pub use backup::accept_backup;
 
 use crate::config::Config;
+use channel::hidden;
 use channel::secret::Secret;
 use contract::{Fid, message};
 use history::History;
@@ -33,7 +34,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use store::{Listed, Partition, PartitionKey, Store};
 use values::Error;
-use vault::{CounterFile, Directory, Freshness, Index, TpmCounter, Vault};
+use vault::{CounterFile, Directory, Freshness, Index, TpmCounter, Vault, VaultKey};
 use zeroize::Zeroizing;
 
 /// The durable part of a store.
@@ -71,6 +72,7 @@ struct Place {
     freshness: Counter,
     compress: bool,
     root: Arc<Secret<32>>,
+    vault: VaultKey,
     index: Arc<Index>,
 }
 
@@ -139,7 +141,7 @@ pub struct At {
 }
 
 impl Place {
-    fn of(config: &Config, root: &Arc<Secret<32>>) -> Place {
+    fn of(config: &Config, root: &Arc<Secret<32>>) -> Result<Place, String> {
         let directory = config.data_dir.clone();
         let given = |path: &Path| !path.as_os_str().is_empty();
         let freshness = if given(&config.freshness_tpm) {
@@ -147,20 +149,22 @@ impl Place {
         } else {
             Counter::File(config.freshness())
         };
-        Place {
+        let vault = hidden::keys(|| VaultKey::new(root));
+        Ok(Place {
             directory,
             freshness,
             compress: config.compress_at_rest,
             root: Arc::clone(root),
+            vault: vault.map_err(|full| full.to_string())?,
             index: Arc::default(),
-        }
+        })
     }
 
     fn open(&self) -> Result<(Vault, Meta), String> {
         let files = Directory::open(&self.directory).map_err(|e| e.to_string())?;
         let counter = self.freshness.open();
         let mut vault =
-            Vault::open(Box::new(files), counter, &self.root).map_err(|e| e.to_string())?;
+            Vault::open(Box::new(files), counter, self.vault.clone()).map_err(|e| e.to_string())?;
         vault.compress(self.compress);
         vault.serve(&self.index);
         let meta = Meta::decode(vault.meta()).ok_or("the manifest's content is malformed")?;
@@ -236,7 +240,7 @@ impl Durable {
     /// # Errors
     /// They name the directory and the problem.
     pub fn open(config: &Config, root: &Arc<Secret<32>>, store: &Store) -> Result<Durable, String> {
-        let place = Place::of(config, root);
+        let place = Place::of(config, root)?;
         Durable::open_at(place, store)
             .map_err(|e| format!("data directory {}: {e}", config.data_dir.display()))
     }
@@ -246,13 +250,14 @@ impl Durable {
         let (vault, meta) = place.open()?;
         store.set_backing(Arc::new(pages::Pages::of(&place)?));
         load(&vault, &meta, store)?;
-        let mut sealer = Sealer::new(&place.root).map_err(|e| e.to_string())?;
+        let made = hidden::keys(|| (Sealer::new(&place.root), Opener::new(&place.root)));
+        let (sealer, mut opener) = made.map_err(|full| full.to_string())?;
+        let mut sealer = sealer.map_err(|e| e.to_string())?;
         sealer.compress(place.compress);
         let id = match meta.store {
             0 => u64::from_le_bytes(crate::random::random().map_err(|e| e.to_string())?).max(1),
             id => id,
         };
-        let mut opener = Opener::new(&place.root);
         sealer.bind(id);
         opener.bind(id);
         Ok(Durable {
