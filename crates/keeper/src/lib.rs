@@ -55,6 +55,7 @@ mod ring;
 mod room;
 mod rotation;
 mod rules;
+mod said;
 pub mod sandbox;
 mod scribe;
 mod sealed_file;
