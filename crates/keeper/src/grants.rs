@@ -7,8 +7,11 @@
 //! Invariants: nothing but a client's grant adds to what is allowed; what stands is on disk
 //! before it counts.
 
+mod heard;
+
 use crate::aliases::{Aliases, closure};
 use crate::provenance::{CARRIED, Origin, column_id};
+use crate::said::Mark;
 use crate::sealed_file::SealedFile;
 use grant::{Column, Entry, Grant, origin};
 use std::collections::{HashMap, HashSet};
@@ -158,6 +161,8 @@ pub struct Standing {
 #[derive(Default)]
 struct Inner {
     grants: Vec<Grant>,
+    /// Where they stand in the history of what was said.
+    mark: Mark,
     live: Grants,
     aliases: Aliases,
     names: HashMap<ColumnId, Column>,
@@ -209,6 +214,7 @@ impl Inner {
                 self.live.entries.push(live);
             }
         }
+        self.mark = self.mark.after(&grant.encode());
         self.grants.push(grant);
     }
 
@@ -307,14 +313,7 @@ impl Standing {
             ));
         }
         note(&lasting)?;
-        let all = inner.grants.iter().chain([&lasting]);
-        self.save(all).map_err(|what| {
-            tracing::error!("cannot write the standing grants: {what}");
-            Error::new(
-                b"58030",
-                "confide: the keeper cannot keep a definition's grant",
-            )
-        })?;
+        self.save(inner.grants.iter().chain([&lasting]))?;
         inner.add(lasting);
         Ok(())
     }
@@ -376,14 +375,20 @@ impl Standing {
             || inner.cover_together(origin, 0, grants, |e| e.writes.contains(column))
     }
 
-    fn save<'g>(&self, grants: impl Iterator<Item = &'g Grant>) -> Result<(), String> {
+    fn save<'g>(&self, grants: impl Iterator<Item = &'g Grant>) -> Result<(), Error> {
         let mut plain = Vec::new();
         for grant in grants {
             let bytes = grant.encode();
             plain.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
             plain.extend_from_slice(&bytes);
         }
-        self.file.write(&plain)
+        self.file.write(&plain).map_err(|what| {
+            tracing::error!("cannot write the standing grants: {what}");
+            Error::new(
+                b"58030",
+                "confide: the keeper cannot keep a definition's grant",
+            )
+        })
     }
 
     fn load(&self) -> Result<(), String> {

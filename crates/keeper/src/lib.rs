@@ -57,6 +57,7 @@ mod ring;
 mod room;
 mod rotation;
 mod rules;
+mod said;
 pub mod sandbox;
 mod scribe;
 mod sealed_file;

@@ -8,6 +8,7 @@ use crate::generations::Generation;
 use crate::limits::Budget;
 use crate::masks::Mask;
 use crate::provenance::column_id;
+use crate::said::Mark;
 use grant::{Column, Command, GROUP};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use store::ColumnId;
@@ -143,10 +144,12 @@ impl Rules {
         self.by_column.len()
     }
 
-    /// All of it as text.
+    /// All of it as text, which is always the same for the same rules.
     pub fn text(&self) -> String {
         let mut text = format!("{NUMBER}{}\u{1}", self.number);
-        text.extend(self.by_column.values().map(write));
+        let mut columns: Vec<String> = self.by_column.values().map(write).collect();
+        columns.sort_unstable();
+        text.extend(columns);
         for (group, members) in &self.groups {
             let names: Vec<&str> = members.iter().map(String::as_str).collect();
             text += &format!("{GROUPED}{group}\0{}\u{1}", names.join("\0"));
@@ -171,6 +174,14 @@ impl Rules {
             text += &format!("{KEYED}{schema}\0{relation}\0{column}\0{generation}\u{1}");
         }
         text
+    }
+
+    /// Where these rules stand in the history of what was said.
+    pub fn mark(&self) -> Mark {
+        match self.number {
+            0 => Mark::default(),
+            number => Mark::of(number, self.text().as_bytes()),
+        }
     }
 
     /// Whether any column has a budget.

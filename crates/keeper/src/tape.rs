@@ -199,13 +199,15 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// keys or the store's files, or belong to recovery.
 fn is_recorded(kind: Kind) -> bool {
     use Kind::{
-        Checkpoint, Follow, Handshake, Policy, RecoveryDone, RecoveryState, Redo, RestoreTicket,
-        Stats, StoreCopy, StoreRead,
+        Checkpoint, Follow, Handshake, Policy, PolicyLog, PolicyLogged, RecoveryDone,
+        RecoveryState, Redo, RestoreTicket, Stats, StoreCopy, StoreRead,
     };
     !matches!(
         kind,
         Handshake
             | Policy
+            | PolicyLog
+            | PolicyLogged
             | RestoreTicket
             | Stats
             | StoreCopy

@@ -41,6 +41,8 @@ pub enum Kind {
     Drop = 4,
     /// Values of many rows got permanent FIDs.
     Runs = 5,
+    /// What owners of columns and definitions said.
+    Policy = 6,
 }
 
 impl Kind {
@@ -51,6 +53,7 @@ impl Kind {
             3 => Some(Kind::Sweep),
             4 => Some(Kind::Drop),
             5 => Some(Kind::Runs),
+            6 => Some(Kind::Policy),
             _ => None,
         }
     }
@@ -67,6 +70,8 @@ pub enum Record {
     Sweep(Sweep),
     /// The partition with this number is no more.
     Drop(u32),
+    /// What owners of columns and definitions said, in a form that only the keeper knows.
+    Policy(Vec<u8>),
 }
 
 /// Why a record is refused.

@@ -146,6 +146,14 @@ impl Sealer {
         self.seal(Kind::Drop, &partition.to_le_bytes())
     }
 
+    /// Seals what owners and definitions said, compressed.
+    ///
+    /// # Errors
+    /// As [`Sealer::promotion`].
+    pub fn policy(&self, body: &[u8]) -> Result<Vec<u8>, Error> {
+        self.seal(Kind::Policy, &pack::pack(body, true))
+    }
+
     fn seal(&self, kind: Kind, body: &[u8]) -> Result<Vec<u8>, Error> {
         let counter = self.counter.fetch_add(1, Ordering::Relaxed);
         if counter >= COUNTER_END {
@@ -243,6 +251,10 @@ impl Opener {
             Kind::Runs => Promoted::parse(&body, true).map(Record::Promotion),
             Kind::Partition => Partition::parse(&body).map(Record::Partition),
             Kind::Sweep => Sweep::parse(&body).map(Record::Sweep),
+            Kind::Policy => {
+                let unpacked = pack::unpack(&body).ok_or(Error::Malformed);
+                unpacked.map(Record::Policy)
+            }
             Kind::Drop => match body.first_chunk() {
                 Some(number) if body.len() == 4 => Ok(Record::Drop(u32::from_le_bytes(*number))),
                 _ => Err(Error::Malformed),
@@ -299,7 +311,8 @@ mod tests {
         runs.push(1 << 44, 3, &[4, 4], &mut values);
         runs.push(1 << 45, 8, &[2, 0], &mut values);
         let runs = sealer.runs(&runs).unwrap();
-        let records = [promotion, partition, sweep, dropped, runs];
+        let policy = sealer.policy(b"who sees what").unwrap();
+        let records = [promotion, partition, sweep, dropped, runs, policy];
         let found: String = records.iter().map(|r| hex(r) + "\n").collect();
         assert_eq!(found, include_str!("../tests/golden.txt"));
     }

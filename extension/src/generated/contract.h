@@ -8,7 +8,7 @@
 #define CFD_CONTRACT_H
 
 /* Version */
-#define CFD_CONTRACT_VERSION 37
+#define CFD_CONTRACT_VERSION 38
 
 /* Field identifiers */
 #define CFD_SLOT_BITS 44
@@ -81,6 +81,8 @@
 #define CFD_KIND_RESTORE_TICKET 30
 #define CFD_KIND_ORDERABLE 31
 #define CFD_KIND_POLICY 25
+#define CFD_KIND_POLICY_LOG 59
+#define CFD_KIND_POLICY_LOGGED 60
 #define CFD_KIND_INDEX_BUILT 24
 #define CFD_KIND_PUT_ENVELOPE 32
 #define CFD_KIND_PUT_PLAIN 33
@@ -161,6 +163,7 @@
 	X(26, "Announce") \
 	X(31, "Orderable") \
 	X(25, "Policy") \
+	X(59, "PolicyLog") \
 	X(34, "GetEnvelope") \
 	X(36, "GetEnvelopes") \
 	X(48, "PartitionOpen") \

@@ -97,6 +97,20 @@ typedef struct CfdWireOrderableAnswer
 } CFD_IN_MESSAGE CfdWireOrderableAnswer;
 _Static_assert(sizeof(CfdWireOrderableAnswer) == 8, "CfdWireOrderableAnswer");
 
+/* Body of the answer. */
+typedef struct CfdWirePolicyLogAnswer
+{
+	uint64_t	number;	/* Number of the record. */
+} CFD_IN_MESSAGE CfdWirePolicyLogAnswer;
+_Static_assert(sizeof(CfdWirePolicyLogAnswer) == 8, "CfdWirePolicyLogAnswer");
+
+/* The record of Kind::PolicyLog with this number is in the WAL and on disk. */
+typedef struct CfdWirePolicyLogged
+{
+	uint64_t	number;	/* The number. */
+} CFD_IN_MESSAGE CfdWirePolicyLogged;
+_Static_assert(sizeof(CfdWirePolicyLogged) == 8, "CfdWirePolicyLogged");
+
 /* An index of a column is built. Where a client builds it, or who has a restore ticket, the column's values may be compared without a client from then on, to keep it. */
 typedef struct CfdWireIndexBuilt
 {

@@ -36,6 +36,7 @@
 #include "miscadmin.h"
 #include "schema/schema.h"
 #include "tableam/am.h"
+#include "tcop/tcopprot.h"
 #include "tcop/utility.h"
 #include "utils/backend_status.h"
 #include "value/place.h"
@@ -428,6 +429,8 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 		unpin_holder();
 	}
 	PG_END_TRY();
+	if (GetCommandLogLevel(statement->utilityStmt) == LOGSTMT_DDL)
+		cfd_log_grants();
 	if (changes_unseen(adapted->utilityStmt))
 		cfd_schema_touch(InvalidOid, InvalidOid, false, false);
 	after_outermost();

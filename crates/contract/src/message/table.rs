@@ -383,6 +383,18 @@ messages! {
         /// The client's envelope.
         envelope: &'a [u8] [],
     } answer {};
+    /// What owners of columns and definitions said that the WAL does not have yet.
+    PolicyLog = 59, body {} answer<'a> {
+        /// Number of the record.
+        number: u64;
+        /// A redo record; empty: the WAL has everything.
+        record: &'a [u8] [],
+    };
+    /// The record of [`Kind::PolicyLog`] with this number is in the WAL and on disk.
+    PolicyLogged = 60, body {
+        /// The number.
+        number: u64,
+    };
     /// An index of a column is built. Where a client builds it, or who has a restore ticket, the
     /// column's values may be compared without a client from then on, to keep it.
     IndexBuilt = 24, body {

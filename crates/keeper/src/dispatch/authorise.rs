@@ -35,6 +35,8 @@ pub(super) struct Remembered {
     latest_tallied: [Option<(Label, Arc<Tally>)>; LATEST],
     /// The masks shown instead of values, valid until the policies change.
     pub(super) masks: HashMap<Label, Option<Mask>>,
+    /// The names by which a column has a budget, valid as long as the masks.
+    pub(super) budgeted: HashMap<ColumnId, Vec<ColumnId>>,
     unions: HashMap<(Label, Label), Label>,
     /// What was found to be covered. Grants only grow as long as the client is the same.
     covered: HashSet<(Label, u8)>,
@@ -116,6 +118,7 @@ impl Connection {
         let by = self.client.as_ref().map_or("-", |c| c.name.as_str());
         let audit = &self.keeper.audit;
         standing.add(&grant, |lasting| {
+            self.may_say()?;
             audit.note("standing-grant", by, lasting.to_string())
         })?;
         let grants = &self.session.grants;
@@ -144,6 +147,7 @@ impl Connection {
         let mut remembered = self.remembered.borrow_mut();
         remembered.covered.clear();
         remembered.masks.clear();
+        remembered.budgeted.clear();
         remembered.deliverable.clear();
         remembered.latest_covered = Default::default();
     }

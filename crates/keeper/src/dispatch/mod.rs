@@ -28,6 +28,7 @@ mod rank;
 mod receipt;
 mod recorded;
 mod recovery;
+mod said;
 mod search;
 mod settings;
 mod shown;
@@ -293,6 +294,7 @@ impl Connection {
             Kind::CellReseal => self.cell_reseal(take(body)?),
             Kind::Ping | Kind::Fence => Ok(()),
             Kind::Policy => self.policy(take(body)?),
+            Kind::PolicyLog => self.policy_log(),
             Kind::Announce => self.announce(&take(body)?),
             Kind::Orderable => self.orderable(take(body)?),
             Kind::PartitionOpen => self.partition_open(take(body)?),
@@ -333,6 +335,10 @@ impl Connection {
             Kind::PutEnvelope => self.put_envelope(take(body)?),
             Kind::CellOpen => self.cell_open(take(body)?),
             Kind::RestoreTicket => self.restore_ticket(take(body)?),
+            Kind::PolicyLogged => {
+                self.policy_logged(take(body)?);
+                Ok(())
+            }
             Kind::IndexBuilt => {
                 self.index_built(&take(body)?);
                 Ok(())

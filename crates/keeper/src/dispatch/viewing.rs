@@ -78,6 +78,7 @@ impl Connection {
         if !self.keeper.config.require_grants {
             return Err(no_owners().into());
         }
+        self.may_say()?;
         self.told_once(body.envelope)?;
         let audit = &self.keeper.audit;
         let note = |number| audit.policy(&name, &command, number);
@@ -95,6 +96,7 @@ impl Connection {
         if !keeper.viewers.may_rotate(&ruled, name) {
             return Err(not_the_owner().into());
         }
+        self.may_say()?;
         self.told_once(envelope)?;
         let note = |number| keeper.audit.policy(name, command, number);
         let count = |all| keeper.cells.set_generations(all);
@@ -131,6 +133,7 @@ impl Connection {
         };
         let is_new =
             |c: &Column, id: &ColumnId| c.schema != "pg_temp" && !held.contains(id) && !heard(id);
+        self.may_say()?;
         let client = self.client.as_ref().ok_or_else(fail::no_client)?;
         let note = |command: &Command, number| keeper.audit.policy(&client.name, command, number);
         let both = (creates, &grant.claims);

@@ -218,6 +218,7 @@ impl Durable {
                 false => Sent::default(),
             },
             audit,
+            said: self.said.point(),
             next: store.next_number(),
             partitions: store.list(),
             indexed: indexed(store),

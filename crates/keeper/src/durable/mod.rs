@@ -20,6 +20,7 @@ pub use backup::accept_backup;
 
 use crate::config::Config;
 use channel::hidden;
+use crate::said::{Logged, Said};
 use channel::secret::Secret;
 use contract::{Fid, message};
 use history::History;
@@ -51,6 +52,8 @@ pub struct Durable {
     applied: AtomicU64,
     /// End of the audit log at the last checkpoint before startup.
     audit: Head,
+    /// What of owners' and definitions' words the WAL has.
+    pub said: Logged,
     state: Mutex<State>,
     /// Locked while this keeper runs.
     _lock: File,
@@ -222,6 +225,8 @@ impl State {
             Record::Drop(number) => {
                 store.drop_partition(*number);
             }
+            // Not the store's.
+            Record::Policy(_) => {}
             Record::Promotion(promoted) => {
                 for run in promoted.runs() {
                     for part in self.history.set(order, run.first, run.count) {
@@ -269,6 +274,7 @@ impl Durable {
             timeline: AtomicU32::new(meta.timeline),
             applied: AtomicU64::new(meta.position),
             audit: meta.audit,
+            said: Logged::up_to(meta.said),
             state: Mutex::new(State {
                 vault: Some(vault),
                 opener,
@@ -377,26 +383,37 @@ impl Durable {
         self.sealer.drop(partition).map_err(of_redo)
     }
 
-    /// Applies a redo record.
+    /// Seals what owners and definitions said.
+    pub fn log_policy(&self, said: &Said) -> Result<Vec<u8>, Error> {
+        self.sealer.policy(&said.encode()).map_err(of_redo)
+    }
+
+    /// Applies a redo record. Gives what it says of owners and definitions.
     pub fn redo(
         &self,
         store: &Store,
         record: &[u8],
         before_freeing: &dyn Fn(),
-    ) -> Result<(), Error> {
+    ) -> Result<Option<Said>, Error> {
         if self.mode() == Mode::Serves {
             return Err(not_recovering());
         }
         crate::fault::at("redo");
         let mut state = self.state();
         let (order, record) = state.opener.open(record).map_err(of_redo)?;
-        if state.history.admits(order) {
+        let counts = state.history.admits(order);
+        if counts {
             let run = state.opener.epoch().unwrap_or_default();
             state.lineage.take(run, order.counter)?;
             state.apply(store, order, &record, before_freeing)?;
         }
         state.applied += 1;
-        Ok(())
+        match &record {
+            Record::Policy(said) if counts => Said::decode(said)
+                .map(Some)
+                .ok_or_else(|| of_redo(redo::Error::Malformed)),
+            _ => Ok(None),
+        }
     }
 
     /// Starts to serve a primary: all redo records have been sent.

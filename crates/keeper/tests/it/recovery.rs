@@ -18,6 +18,7 @@ use values::Value;
 mod copies;
 mod damage;
 mod runs;
+mod said;
 mod spliced;
 mod sweeps;
 
