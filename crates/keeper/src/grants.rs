@@ -7,10 +7,11 @@
 //! Invariants: nothing but a client's grant adds to what is allowed; what stands is on disk
 //! before it counts.
 
+use crate::aliases::{Aliases, closure};
 use crate::provenance::{CARRIED, Origin, column_id};
 use crate::sealed_file::SealedFile;
 use grant::{Column, Entry, Grant, origin};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use store::ColumnId;
@@ -46,6 +47,15 @@ impl Live {
                 .copied()
                 .collect(),
             writes,
+        }
+    }
+
+    /// A column that it names stands for these from now on: those of a partition, say, that was
+    /// made later.
+    fn inherit(&mut self, column: &ColumnId, of: &HashSet<ColumnId>) {
+        self.columns.extend(of);
+        if self.writes.contains(column) {
+            self.writes.extend(of);
         }
     }
 
@@ -92,43 +102,6 @@ impl Flows<'_> {
             found
         })
     }
-}
-
-/// What each column stands for besides itself.
-#[derive(Default)]
-struct Aliases(HashMap<ColumnId, HashSet<ColumnId>>);
-
-impl Aliases {
-    /// The columns, and all that they stand for, also by way of others.
-    fn resolve(&self, columns: &BTreeSet<Column>) -> HashSet<ColumnId> {
-        closure(columns.iter().map(column_id), |c| self.direct(c))
-    }
-
-    /// What the column stands for directly.
-    fn direct(&self, column: &ColumnId) -> Vec<ColumnId> {
-        self.0.get(column).into_iter().flatten().copied().collect()
-    }
-
-    /// What stands for the column directly.
-    fn names(&self, column: &ColumnId) -> Vec<ColumnId> {
-        let all = self.0.iter().filter(|(_, of)| of.contains(column));
-        all.map(|(name, _)| *name).collect()
-    }
-}
-
-/// All that can be reached from these columns, with themselves.
-fn closure(
-    from: impl Iterator<Item = ColumnId>,
-    step: impl Fn(&ColumnId) -> Vec<ColumnId>,
-) -> HashSet<ColumnId> {
-    let mut found: HashSet<ColumnId> = HashSet::new();
-    let mut open: Vec<ColumnId> = from.collect();
-    while let Some(column) = open.pop() {
-        if found.insert(column) {
-            open.extend(step(&column));
-        }
-    }
-    found
 }
 
 /// What the grants of a session allow.
@@ -213,6 +186,14 @@ impl Inner {
         for (column, of) in &grant.aliases {
             let all = self.aliases.0.entry(column_id(column)).or_default();
             all.extend(of.iter().map(column_id));
+        }
+        let inherited = grant.aliases.keys().map(column_id);
+        for column in inherited {
+            let of = closure([column].into_iter(), |c| self.aliases.direct(c));
+            let about = self.live.entries.iter_mut();
+            about
+                .filter(|e| e.columns.contains(&column))
+                .for_each(|e| e.inherit(&column, &of));
         }
         let named = grant
             .aliases
@@ -382,6 +363,11 @@ impl Standing {
             || inner.cover_together(origin, families, grants, |_| true)
     }
 
+    /// Whether a definition allows this by itself, whatever statement runs.
+    pub fn cover_always(&self, origin: &Origin, families: u8) -> bool {
+        self.read().live.cover(origin, families)
+    }
+
     /// Whether such values may be stored in a column.
     pub fn cover_write(&self, origin: &Origin, column: &ColumnId, grants: &Grants) -> bool {
         let inner = self.read();
@@ -419,6 +405,7 @@ impl Standing {
 mod tests {
     use super::*;
     use grant::family;
+    use std::collections::BTreeSet;
 
     fn column(relation: &str, name: &str) -> Column {
         Column::new("public", relation, name)

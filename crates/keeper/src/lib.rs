@@ -18,6 +18,7 @@
 mod account;
 mod aggregation;
 mod ahead;
+mod aliases;
 mod arenas;
 mod audit;
 mod background;
@@ -27,6 +28,7 @@ mod clients;
 mod config;
 mod copies;
 mod delivery;
+mod derived;
 mod dispatch;
 mod durable;
 mod fail;

@@ -22,6 +22,8 @@
 #include "node/tokens/tokens.h"
 #include "optimizer/paths.h"
 #include "optimizer/planner.h"
+#include "optimizer/plancat.h"
+#include "plan/constants.h"
 #include "plan/quals.h"
 #include "plan/hash_keys.h"
 #include "plan/planning.h"
@@ -52,6 +54,7 @@ static const set_join_pathlist_hook_type join_passes[] = {
 };
 
 static planner_hook_type previous_planner = NULL;
+static get_relation_info_hook_type previous_relation_info = NULL;
 static set_rel_pathlist_hook_type previous_pathlist = NULL;
 static set_join_pathlist_hook_type previous_join_pathlist = NULL;
 static create_upper_paths_hook_type previous_upper_paths = NULL;
@@ -101,6 +104,14 @@ plan_query(Query *query, const char *text, int options, ParamListInfo params)
 }
 
 static void
+relation_info(PlannerInfo *root, Oid relation, bool parent, RelOptInfo *rel)
+{
+	if (previous_relation_info != NULL)
+		previous_relation_info(root, relation, parent, rel);
+	cfd_match_constants(root, rel);
+}
+
+static void
 set_pathlist(PlannerInfo *root, RelOptInfo *rel, Index number, RangeTblEntry *entry)
 {
 	if (previous_pathlist != NULL)
@@ -138,6 +149,8 @@ cfd_planner_init(void)
 	cfd_lookup_init();
 	previous_planner = planner_hook;
 	planner_hook = plan_query;
+	previous_relation_info = get_relation_info_hook;
+	get_relation_info_hook = relation_info;
 	previous_pathlist = set_rel_pathlist_hook;
 	set_rel_pathlist_hook = set_pathlist;
 	previous_join_pathlist = set_join_pathlist_hook;

@@ -17,6 +17,7 @@
 #include "order/ranks.h"
 #include "postmaster/autovacuum.h"
 #include "session/channel.h"
+#include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "value/promote.h"
 #include "value/types.h"
@@ -100,6 +101,12 @@ is_comparable(const VacAttrStats *stats)
 	return read.head.allowed != 0;
 }
 
+static bool
+is_of_index(const VacAttrStats *stats)
+{
+	return get_rel_relkind(stats->attr->attrelid) == RELKIND_INDEX;
+}
+
 static void
 tell_skipped(const VacAttrStats *stats)
 {
@@ -116,7 +123,8 @@ cfd_analyze(PG_FUNCTION_ARGS)
 	VacAttrStats *stats = (VacAttrStats *) PG_GETARG_POINTER(0);
 	Standard   *standard;
 
-	if (!std_typanalyze(stats))
+	/* The values of an index's expression would be temporary. */
+	if (is_of_index(stats) || !std_typanalyze(stats))
 		PG_RETURN_BOOL(false);
 	if (cfd_type_code(stats->attrtypid) != 0 && !is_comparable(stats))
 	{

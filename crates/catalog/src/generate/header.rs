@@ -172,6 +172,7 @@ fn messages(h: &mut Header, all: &[Message]) {
         ("Columns of batches", "COLUMN", message::column::NUMBERS),
         ("Tokens", "TOKEN", message::token::NUMBERS),
         ("Ledgers", "LEDGER", message::ledger::NUMBERS),
+        ("Values of indexes", "DERIVED", message::derived::NUMBERS),
         ("Delivery", "DELIVERY", message::delivery::NUMBERS),
     ] {
         h.section(title);
