@@ -67,6 +67,7 @@ mod teller;
 mod term;
 mod tickets;
 mod told;
+mod transferred;
 mod viewers;
 mod witness;
 mod zone;
