@@ -12,6 +12,7 @@ use crate::fail;
 use crate::generations::Generation;
 use crate::random::random;
 use crate::sealed_file::SealedFile;
+use crate::transferred::Transferred;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
@@ -56,6 +57,8 @@ pub struct Cells {
     tokens: Box<hmac::Key>,
     keys: RwLock<HashMap<Which, Arc<LessSafeKey>>>,
     generations: RwLock<HashMap<ColumnId, Generation>>,
+    /// Keys of columns of the family `soft_`, whose cells are opened, too.
+    pub transferred: Transferred,
     indexed: RwLock<BTreeSet<ColumnId>>,
     file: Mutex<SealedFile>,
 }
@@ -139,11 +142,6 @@ pub fn loose(cell: &[u8]) -> Option<Fid> {
     Some(Fid(u64::from_le_bytes(fid.try_into().ok()?)))
 }
 
-/// Returns the column stated in a sealed cell; only opening the cell verifies it.
-pub fn column_of(cell: &[u8]) -> Option<ColumnId> {
-    Some(parts(cell)?.column)
-}
-
 fn nonce(part: [u8; NONCE_PART]) -> Nonce {
     let mut bytes = [0; NONCE_LEN];
     bytes[..NONCE_PART].copy_from_slice(&part);
@@ -200,6 +198,7 @@ impl Cells {
             number: AtomicU64::new(0),
             keys: RwLock::default(),
             generations: RwLock::default(),
+            transferred: Transferred::default(),
             indexed: RwLock::new(columns.iter().copied().collect()),
             file: Mutex::new(file),
         })
@@ -300,6 +299,14 @@ impl Cells {
         self.opener().opened(cell, want, plain)
     }
 
+    /// Returns the column of a cell, as far as its header says it; only opening the cell verifies it.
+    pub fn column_of(&self, cell: &[u8]) -> Option<ColumnId> {
+        match parts(cell) {
+            Some(parts) => Some(parts.column),
+            None => self.transferred.column_of(cell),
+        }
+    }
+
     /// Returns an opener for a sequence of cells.
     pub fn opener(&self) -> Opener<'_> {
         Opener {
@@ -341,6 +348,10 @@ impl Opener<'_> {
         want: TypeCode,
         plain: &mut Vec<u8>,
     ) -> Result<Opened, Error> {
+        if cell.first() == Some(&contract::soft::VALUE) {
+            let (column, value) = self.cells.transferred.opened(cell, want)?;
+            return Ok(Opened { column, value });
+        }
         let parts = parts(cell).filter(|p| p.sealed.len() >= TAG_BYTES);
         let parts = parts.ok_or_else(damaged)?;
         if parts.t.stored() != want.stored() {

@@ -71,6 +71,7 @@ mod teller;
 mod term;
 mod tickets;
 mod told;
+mod transferred;
 mod viewers;
 mod witness;
 mod zone;

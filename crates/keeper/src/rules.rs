@@ -9,6 +9,7 @@ use crate::limits::Budget;
 use crate::masks::Mask;
 use crate::provenance::column_id;
 use crate::said::Mark;
+use crate::transferred::Given;
 use grant::{Column, Command, GROUP};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use store::ColumnId;
@@ -20,6 +21,8 @@ const GROUPED: &str = "\u{3}";
 const VOTED: &str = "\u{4}";
 /// ... of a column's key.
 const KEYED: &str = "\u{5}";
+/// ... and of one that its owner has given.
+const GIVEN: &str = "\u{6}";
 
 /// What is known of a claimed column.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +90,8 @@ pub struct Rules {
     pub votes: Votes,
     /// Keys that were changed.
     pub keys: BTreeMap<Column, Generation>,
+    /// Keys of encodings that were given to the keeper.
+    pub given: BTreeMap<Column, Given>,
     /// Number of the last change.
     pub number: u64,
 }
@@ -100,6 +105,10 @@ impl Rules {
                 rules.number = number.parse().ok()?;
             } else if let Some(line) = line.strip_prefix(KEYED) {
                 rules.takes_key(line)?;
+            } else if let Some(line) = line.strip_prefix(GIVEN) {
+                let (column, text) = line.rsplit_once('\0')?;
+                let column = named(column)?;
+                rules.given.insert(column, Given::read(text)?);
             } else if !rules.takes(line) {
                 let rule = read(line)?;
                 rules.put(rule);
@@ -173,6 +182,15 @@ impl Rules {
             let generation = generation.text();
             text += &format!("{KEYED}{schema}\0{relation}\0{column}\0{generation}\u{1}");
         }
+        for (column, given) in &self.given {
+            let Column {
+                schema,
+                relation,
+                column,
+            } = column;
+            let given = given.text();
+            text += &format!("{GIVEN}{schema}\0{relation}\0{column}\0{given}\u{1}");
+        }
         text
     }
 
@@ -219,6 +237,15 @@ impl Rules {
             self.votes.insert(key, names(voters));
         }
         true
+    }
+}
+
+/// The column with these names.
+fn named(text: &str) -> Option<Column> {
+    let names: Vec<&str> = text.split('\0').collect();
+    match names.as_slice() {
+        [schema, relation, column] => Some(Column::new(schema, relation, column)),
+        _ => None,
     }
 }
 
