@@ -44,7 +44,7 @@ announce_sample(CfdRanks *ranks, VacAttrStats *stats, AnalyzeAttrFetchFunc fetch
 
 /* The column of the sample; NULL for an expression. */
 static Form_pg_attribute
-column_of(const VacAttrStats *stats)
+analyzed_column(const VacAttrStats *stats)
 {
 	return stats->tupDesc == NULL ? NULL : TupleDescAttr(stats->tupDesc, stats->tupattnum - 1);
 }
@@ -60,7 +60,7 @@ is_comparable(const VacAttrStats *stats)
 	CfdReadOrderableAnswer read;
 	const CfdColumns *columns;
 	const char *answer;
-	Form_pg_attribute attribute = column_of(stats);
+	Form_pg_attribute attribute = analyzed_column(stats);
 	Relation	relation;
 	uint32		length;
 
@@ -99,7 +99,7 @@ is_of_index(const VacAttrStats *stats)
 static void
 tell_skipped(const VacAttrStats *stats)
 {
-	Form_pg_attribute attribute = column_of(stats);
+	Form_pg_attribute attribute = analyzed_column(stats);
 
 	ereport(CFD_IS_AUTOVACUUM() ? DEBUG1 : NOTICE,
 			(errmsg("column \"%s\" is not analyzed", attribute == NULL ? "expr" : NameStr(attribute->attname)),
