@@ -7,8 +7,8 @@ use super::Connection;
 use crate::fail::{self, Ended, Failure};
 use crate::session::Client;
 use contract::{answer, body};
-use envelope::Evidence;
 use envelope::handshake::Responder;
+use envelope::{Evidence, Opener};
 use evidence::Purpose;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
@@ -68,6 +68,8 @@ impl Connection {
                 .hint("Add the key to the keeper's file of authorised clients."));
         };
         let echo = keys.echo().map_err(failed)?;
+        let storing = keys.storing().map_err(failed)?;
+        let opens_fitted = Opener::storing(&storing).map_err(failed)?;
         let (sealer, opener) = keys.into_keeper().map_err(failed)?;
         self.keeper.audit.key_used(&name, &key);
         tracing::info!(%key, name, session = self.session.id, "client session");
@@ -77,6 +79,8 @@ impl Connection {
             sealer,
             opener,
             echo,
+            storing: Arc::new(storing),
+            opens_fitted,
         };
         let session = &self.session;
         self.keeper.collect_from(session);

@@ -12,6 +12,7 @@ use super::lineage::Sent;
 use super::meta::Meta;
 use super::{At, Durable, Mode, State, other_cluster};
 use crate::fault;
+use crate::leases::Leases;
 use ledger::audit::Head;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -89,7 +90,12 @@ impl Durable {
     ///
     /// # Errors
     /// If the vault fails; the previous checkpoint remains valid.
-    pub fn checkpoint(&self, store: &Store, at: At, audit: Head) -> Result<(), Error> {
+    pub fn checkpoint(
+        &self,
+        store: &Store,
+        at: At,
+        (audit, leases): (Head, &Leases),
+    ) -> Result<(), Error> {
         let At {
             system, position, ..
         } = at;
@@ -110,7 +116,7 @@ impl Durable {
         let began = std::time::Instant::now();
         let mut state = self.state();
         let whole = state.vault.is_none();
-        let written = match self.write(&mut state, store, at, (whole, audit)) {
+        let written = match self.write(&mut state, store, at, (whole, audit, leases)) {
             Ok(written) => written,
             Err(error) => {
                 state.vault = None;
@@ -177,7 +183,7 @@ impl Durable {
         state: &mut State,
         store: &Store,
         at: At,
-        (whole, audit): (bool, Head),
+        (whole, audit, leases): (bool, Head, &Leases),
     ) -> Result<u64, Error> {
         if whole {
             let (vault, _) = self.place.open().map_err(|e| failed(&e))?;
@@ -218,6 +224,11 @@ impl Durable {
                 false => Sent::default(),
             },
             audit,
+            leases: match self.follows() {
+                true => state.leases.list(),
+                // After the generation began: a lease that is not listed has a record of this one.
+                false => leases.list(store),
+            },
             next: store.next_number(),
             partitions: store.list(),
             indexed: indexed(store),

@@ -12,6 +12,7 @@
 mod backup;
 mod checkpoint;
 mod history;
+mod leased;
 mod lineage;
 mod meta;
 mod pages;
@@ -22,6 +23,8 @@ use crate::config::Config;
 use channel::secret::Secret;
 use contract::{Fid, message};
 use history::History;
+pub use leased::Leased;
+use leased::Open;
 use ledger::audit::Head;
 use lineage::Lineage;
 use meta::Meta;
@@ -61,6 +64,7 @@ struct State {
     opener: Opener,
     history: History,
     lineage: Lineage,
+    leases: Open,
     applied: u64,
     skipped: u64,
 }
@@ -203,7 +207,10 @@ impl State {
         record: &Record,
         before_freeing: &dyn Fn(),
     ) -> Result<(), Error> {
-        if matches!(record, Record::Sweep(_) | Record::Drop(_)) {
+        if matches!(
+            record,
+            Record::Sweep(_) | Record::Drop(_) | Record::Lease(_)
+        ) {
             before_freeing();
         }
         match record {
@@ -218,6 +225,7 @@ impl State {
             Record::Drop(number) => {
                 store.drop_partition(*number);
             }
+            Record::Lease(lease) => self.apply_lease(store, order, lease)?,
             Record::Promotion(promoted) => {
                 for run in promoted.runs() {
                     for part in self.history.set(order, run.first, run.count) {
@@ -225,6 +233,39 @@ impl State {
                     }
                 }
             }
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    /// The FIDs of a lease are free, and may be given values.
+    fn apply_lease(
+        &mut self,
+        store: &Store,
+        order: Order,
+        lease: &redo::Lease,
+    ) -> Result<(), Error> {
+        let mut runs = Vec::new();
+        for (first, count) in &lease.runs {
+            for part in self.history.set(order, *first, *count) {
+                part.clone().for_each(|fid| {
+                    store.free(Fid(fid));
+                });
+                runs.push((part.start, part.end - part.start));
+            }
+        }
+        let key = Zeroizing::new(lease.key);
+        self.leases.add(&Leased { order, key, runs })
+    }
+
+    /// Gives leased FIDs the values that clients have sealed.
+    fn apply_adopted(&mut self, store: &Store, record: &[u8]) -> Result<(), Error> {
+        let adopted = redo::Adopted::parse(record).map_err(of_redo)?;
+        for item in adopted.items() {
+            let permits = |order, fid| self.history.permits(order, fid);
+            let given = self.leases.adopt(store, &item, permits)?;
+            self.history.stale += u64::from(!given);
         }
         Ok(())
     }
@@ -252,6 +293,10 @@ impl Durable {
             0 => u64::from_le_bytes(crate::random::random().map_err(|e| e.to_string())?).max(1),
             id => id,
         };
+        let mut leases = Open::default();
+        for leased in &meta.leases {
+            leases.add(leased).map_err(|e| e.message.to_string())?;
+        }
         let mut opener = Opener::new(&place.root);
         sealer.bind(id);
         opener.bind(id);
@@ -269,6 +314,7 @@ impl Durable {
                 opener,
                 history: History::after(meta.generation),
                 lineage: Lineage::after(meta.run, meta.sent),
+                leases,
                 applied: 0,
                 skipped: 0,
             }),
@@ -362,6 +408,11 @@ impl Durable {
         self.sealer.runs(runs).map_err(of_redo)
     }
 
+    /// Seals the record of a lease. Returns its place in the history, too.
+    pub fn log_lease(&self, lease: &redo::Lease) -> Result<(Order, Vec<u8>), Error> {
+        self.sealer.lease(lease).map_err(of_redo)
+    }
+
     /// Seals the record of a sweep.
     pub fn log_sweep(&self, sweep: &redo::Sweep) -> Result<Vec<u8>, Error> {
         self.sealer.sweep(sweep).map_err(of_redo)
@@ -384,6 +435,10 @@ impl Durable {
         }
         crate::fault::at("redo");
         let mut state = self.state();
+        if redo::Adopted::is_one(record) {
+            state.applied += 1;
+            return state.apply_adopted(store, record);
+        }
         let (order, record) = state.opener.open(record).map_err(of_redo)?;
         if state.history.admits(order) {
             let run = state.opener.epoch().unwrap_or_default();
@@ -422,6 +477,8 @@ impl Durable {
         if mode == Mode::Serves {
             let mut state = self.state();
             self.note_run(&mut state)?;
+            // What a client of an earlier run did not use is free.
+            state.leases.clear();
             self.sealer.begin(state.history.next());
         }
         self.applied.store(position, Ordering::Release);
