@@ -41,6 +41,19 @@ impl Target {
     }
 }
 
+/// Whether envelopes of this origin may have these flags.
+fn possible(origin: Origin, flags: u8) -> bool {
+    let alone = |flag: u8, of: Origin| flags & flag == 0 || (origin == of && flags == flag);
+    let with = |flag: u8, other: u8| origin == Origin::Client && flags & !other == flag;
+    flags & !FLAGS == 0
+        && (flags & FLAG_HOME == 0 || origin == Origin::Export)
+        && alone(FLAG_KEYED, Origin::Keeper)
+        && alone(FLAG_NULL, Origin::Keeper)
+        && (flags == 0 || origin != Origin::Delivery)
+        && (flags & FLAG_FITTED == 0 || with(FLAG_FITTED, FLAG_HANDLE))
+        && (flags & FLAG_GRANT == 0 || with(FLAG_GRANT | FLAG_TEXT, 0))
+}
+
 /// Takes the next bytes.
 fn take<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], Error> {
     let (head, tail) = rest.split_first_chunk().ok_or(Error::Truncated)?;
@@ -107,16 +120,7 @@ impl<'a> Envelope<'a> {
             .ok_or(Error::Truncated)?;
         let [_, origin, type_code, flags] = *header;
         let origin = Origin::from_u8(origin).ok_or(Error::UnsupportedVersion)?;
-        let grant = flags & FLAG_GRANT != 0;
-        if flags & !FLAGS != 0
-            || (flags & FLAG_HOME != 0 && origin != Origin::Export)
-            || (flags & FLAG_KEYED != 0 && (origin != Origin::Keeper || flags != FLAG_KEYED))
-            || (flags & FLAG_NULL != 0 && (origin != Origin::Keeper || flags != FLAG_NULL))
-            || (flags != 0 && origin == Origin::Delivery)
-            || (flags & FLAG_FITTED != 0
-                && (origin != Origin::Client || flags & !FLAG_HANDLE != FLAG_FITTED))
-            || (grant && (origin != Origin::Client || flags != FLAG_GRANT | FLAG_TEXT))
-        {
+        if !possible(origin, flags) {
             return Err(Error::UnsupportedVersion);
         }
         let type_code = match type_code {

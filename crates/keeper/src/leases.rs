@@ -7,15 +7,15 @@
 //! Invariants: a lease is listed here from before its record is sealed until its channel has ended;
 //! the number of bytes that a channel has dealt with does not include the message that it deals with.
 
-use crate::durable::Leased;
 use channel::Backlog;
+use contract::message::table::Identity;
 use envelope::StoringKey;
 use redo::Order;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use store::Store;
+use store::{ColumnId, Store};
 use values::Error;
 use zeroize::Zeroizing;
 
@@ -43,6 +43,23 @@ impl Progress {
 
     fn reached(&self, position: u64) -> bool {
         self.done.load(Ordering::Acquire) >= position
+    }
+}
+
+/// A lease of FIDs without values.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Leased {
+    /// The place of its record in the history.
+    pub order: Order,
+    /// The storing key of the session.
+    pub key: Zeroizing<[u8; 32]>,
+    /// Runs of a first FID and a number.
+    pub runs: Vec<(u64, u64)>,
+}
+
+impl std::fmt::Debug for Leased {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Leased({:?}, {:?})", self.order, self.runs)
     }
 }
 
@@ -181,6 +198,19 @@ impl Leases {
             )
             .hint("Try again.")),
         }
+    }
+}
+
+/// A column, as the database is told which it is.
+pub fn identity(column: &ColumnId) -> Identity {
+    let (high, low) = column.split_at(8);
+    let number = |half: &[u8]| {
+        half.first_chunk()
+            .map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    };
+    Identity {
+        high: number(high),
+        low: number(low),
     }
 }
 

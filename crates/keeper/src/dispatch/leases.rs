@@ -9,10 +9,10 @@
 use super::Connection;
 use crate::fail::{self, Failure};
 use crate::fitted;
-use crate::leases::Progress;
+use crate::leases::{Progress, identity};
 use crate::provenance;
 use contract::codec::{Fixed, List};
-use contract::message::table::{Identity, Run};
+use contract::message::table::Run;
 use contract::message::{LEASE_COLUMNS_MAX, LEASE_MAX};
 use contract::{Fid, answer, body};
 use redo::{Adopted, Item};
@@ -31,6 +31,8 @@ pub(super) struct Held {
     channel: Option<(u64, Progress)>,
     leases: Vec<One>,
     total: u64,
+    /// Whether checkpoints look after the channel: once it has leased something.
+    known: bool,
 }
 
 struct One {
@@ -46,18 +48,6 @@ impl One {
     }
 }
 
-fn identity(column: &ColumnId) -> Identity {
-    let (high, low) = column.split_at(8);
-    let number = |half: &[u8]| {
-        half.first_chunk()
-            .map_or(0, |bytes| u64::from_le_bytes(*bytes))
-    };
-    Identity {
-        high: number(high),
-        low: number(low),
-    }
-}
-
 impl Connection {
     /// Lets the channel lease FIDs.
     pub fn may_lease(&mut self, channel: u64, progress: Progress) {
@@ -67,7 +57,7 @@ impl Connection {
     /// Everything up to a position in the ring has been dealt with.
     #[inline]
     pub fn dealt_with(&self, position: u64) {
-        if let (Some((_, progress)), false) = (&self.held.channel, self.held.leases.is_empty()) {
+        if let (Some((_, progress)), true) = (&self.held.channel, self.held.known) {
             progress.done(position);
             self.keeper.leases.moved();
         }
@@ -109,6 +99,7 @@ impl Connection {
             return Err(fail::malformed("The lease is too large.").into());
         }
         self.may_write()?;
+        self.forget_used();
         let wanted = u64::from(body.count) * u64::from(body.columns);
         let (Some(client), Some(channel)) = (self.client.clone(), self.held.channel.clone()) else {
             return Ok(None);
@@ -147,6 +138,7 @@ impl Connection {
         match sealed {
             Ok((number, record)) => {
                 self.held.total += wanted;
+                self.held.known = true;
                 self.held.leases.push(One {
                     number,
                     runs: runs.clone(),
@@ -159,6 +151,24 @@ impl Connection {
                 Err(error.into())
             }
         }
+    }
+
+    /// Ends leases all of whose FIDs have values.
+    fn forget_used(&mut self) {
+        let keeper = &self.keeper;
+        let empty = |(first, count): &(u64, u64)| {
+            let fid = Fid(*first);
+            let partition = keeper.store.get(fid.partition());
+            partition.is_some_and(|p| p.any_leased(fid.slot()..fid.slot() + count))
+        };
+        let leases = std::mem::take(&mut self.held.leases);
+        let (open, used): (Vec<One>, Vec<One>) = leases
+            .into_iter()
+            .partition(|one| one.runs.iter().any(empty));
+        keeper.leases.end(used.iter().map(|one| one.number));
+        let counts = open.iter().flat_map(|one| &one.runs);
+        self.held.total = counts.map(|(_, count)| count).sum();
+        self.held.leases = open;
     }
 
     /// Which column a partition is of, if the client may write it and its FIDs can be leased.
@@ -186,7 +196,7 @@ impl Connection {
         let Some((channel, _)) = &self.held.channel else {
             return;
         };
-        if self.held.leases.is_empty() {
+        if !self.held.known {
             return;
         }
         // First nothing is listed: a FID that is free is not given a value by recovery.
@@ -198,6 +208,8 @@ impl Connection {
             .for_each(|one| self.unlease(&one.runs));
         leases.leave(*channel);
         self.held.leases.clear();
+        self.held.total = 0;
+        self.held.known = false;
     }
 
     pub(super) fn adopt(&mut self, body: body::Adopt<'_>) -> Result<(), Failure> {

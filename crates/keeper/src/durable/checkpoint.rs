@@ -8,11 +8,12 @@
 //! Invariant: segments of a partition named in the meta belong to the column named there; other
 //! segments are not read.
 
+use super::leased::Open;
 use super::lineage::Sent;
 use super::meta::Meta;
 use super::{At, Durable, Mode, State, other_cluster};
 use crate::fault;
-use crate::leases::Leases;
+use crate::leases::{Leased, Leases};
 use ledger::audit::Head;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -178,6 +179,15 @@ impl Durable {
         done.map_err(|e| failed(&e))
     }
 
+    /// The FIDs that are leased and have no value. Called after the generation began: a lease that is not
+    /// listed has a record of this one.
+    fn leased(&self, open: &Open, leases: &Leases, store: &Store) -> Vec<Leased> {
+        match self.follows() {
+            true => open.list(),
+            false => leases.list(store),
+        }
+    }
+
     fn write(
         &self,
         state: &mut State,
@@ -224,11 +234,7 @@ impl Durable {
                 false => Sent::default(),
             },
             audit,
-            leases: match self.follows() {
-                true => state.leases.list(),
-                // After the generation began: a lease that is not listed has a record of this one.
-                false => leases.list(store),
-            },
+            leases: self.leased(&state.leases, leases, store),
             next: store.next_number(),
             partitions: store.list(),
             indexed: indexed(store),

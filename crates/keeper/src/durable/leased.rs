@@ -8,6 +8,7 @@
 //! the zero of its type, as it did when it was adopted.
 
 use crate::fitted;
+use crate::leases::Leased;
 use envelope::{Opener, StoringKey};
 use redo::{Item, Order};
 use std::collections::BTreeMap;
@@ -15,23 +16,6 @@ use std::sync::Arc;
 use store::Store;
 use values::Error;
 use zeroize::Zeroizing;
-
-/// A lease of FIDs without values.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Leased {
-    /// The place of its record in the history.
-    pub order: Order,
-    /// The storing key of the session.
-    pub key: Zeroizing<[u8; 32]>,
-    /// Runs of a first FID and a number.
-    pub runs: Vec<(u64, u64)>,
-}
-
-impl std::fmt::Debug for Leased {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Leased({:?}, {:?})", self.order, self.runs)
-    }
-}
 
 /// What FIDs of one lease share.
 struct Of {

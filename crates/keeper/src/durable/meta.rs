@@ -13,8 +13,8 @@
 //! attribute and code of the layout, `u32` each, and 16 bytes that say which column's values
 //! it holds (zeros: not known; version 2 has none of these).
 
-use super::leased::Leased;
 use super::lineage::Sent;
+use crate::leases::Leased;
 use contract::fid::ARENA_BASE;
 use ledger::Hash;
 use ledger::audit::Head;
@@ -117,19 +117,13 @@ impl Meta {
         let [version, 0, 0, 0] = *first else {
             return None;
         };
-        let (audit, rest) = match version {
-            WITHOUT_RUN | WITHOUT_LEASES | VERSION => audit_head(rest)?,
-            WITHOUT_COLUMNS | WITHOUT_AUDIT => (Head::default(), rest),
-            _ => return None,
-        };
-        let (run, sent, rest) = match version {
-            WITHOUT_LEASES | VERSION => runs(rest)?,
-            _ => (None, Sent::default(), rest),
-        };
-        let (leases, rest) = match version {
-            VERSION => leased(rest)?,
-            _ => (Vec::new(), rest),
-        };
+        let Since {
+            audit,
+            run,
+            sent,
+            leases,
+            rest,
+        } = since(version, rest)?;
         let width = match version {
             WITHOUT_COLUMNS => PARTITION_BYTES,
             _ => PARTITION_BYTES + COLUMN_BYTES,
@@ -172,6 +166,38 @@ impl Meta {
 
 fn wide(low: &[u8; 4], high: &[u8; 4]) -> u64 {
     u64::from(u32::from_le_bytes(*low)) | u64::from(u32::from_le_bytes(*high)) << 32
+}
+
+/// What not all versions have.
+struct Since<'a> {
+    audit: Head,
+    run: Option<Epoch>,
+    sent: Sent,
+    leases: Vec<Leased>,
+    rest: &'a [u8],
+}
+
+fn since(version: u8, rest: &[u8]) -> Option<Since<'_>> {
+    let (audit, rest) = match version {
+        WITHOUT_RUN | WITHOUT_LEASES | VERSION => audit_head(rest)?,
+        WITHOUT_COLUMNS | WITHOUT_AUDIT => (Head::default(), rest),
+        _ => return None,
+    };
+    let (run, sent, rest) = match version {
+        WITHOUT_LEASES | VERSION => runs(rest)?,
+        _ => (None, Sent::default(), rest),
+    };
+    let (leases, rest) = match version {
+        VERSION => leased(rest)?,
+        _ => (Vec::new(), rest),
+    };
+    Some(Since {
+        audit,
+        run,
+        sent,
+        leases,
+        rest,
+    })
 }
 
 /// The end of the audit log, and the bytes after it.

@@ -20,10 +20,10 @@ mod pages;
 pub use backup::accept_backup;
 
 use crate::config::Config;
+use crate::leases::Leased;
 use channel::secret::Secret;
 use contract::{Fid, message};
 use history::History;
-pub use leased::Leased;
 use leased::Open;
 use ledger::audit::Head;
 use lineage::Lineage;

@@ -55,6 +55,13 @@ impl Partition {
         }
     }
 
+    /// Whether one of these slots is leased, and was not filled.
+    pub fn any_leased(&self, mut slots: impl Iterator<Item = u64>) -> bool {
+        let guard = lock::read(&self.inner);
+        let inner = guard.as_ref();
+        inner.is_some_and(|inner| slots.any(|slot| inner.taken.is_leased(slot)))
+    }
+
     /// Whether a slot is leased, and was not filled.
     pub fn is_leased(&self, slot: u64) -> bool {
         let guard = lock::read(&self.inner);

@@ -298,6 +298,15 @@ fn who_may() {
     assert!(lease(&mut backend, 4, &[pay, nameless], &mut log).is_empty());
     let mut bare = running.backend();
     assert!(lease(&mut bare, 4, &[pay], &mut log).is_empty());
+    // What is used does not count as held.
+    for _ in 0..300 {
+        let fids = lease(&mut backend, 1024, &[pay], &mut log);
+        assert_eq!(fids.len(), 1024);
+        for fid in fids {
+            let record = adopted(&backend, fid, "pay", 1);
+            backend.send(Kind::Adopt, &record);
+        }
+    }
     let many = [2000_u32, 1, pay].map(u32::to_le_bytes).concat();
     let refused = backend.call(Kind::Lease, &many).map(drop);
     assert_eq!(state(refused), "08P01");
