@@ -164,9 +164,8 @@ impl Keeper {
                 number,
             )
         })?;
-        audit
-            .note("started", "-", format!("contract {}", contract::VERSION))
-            .map_err(|e| e.message)?;
+        let begun = format!("contract {}", contract::VERSION);
+        audit.note("started", "-", begun).map_err(|e| e.message)?;
         let cells = Arc::new(Cells::open(&config.data_dir, keys.root(), &keys.standing)?);
         viewers.tell_keys(&cells);
         let incarnation = u64::from_le_bytes(random().map_err(|e| e.to_string())?);

@@ -8,7 +8,7 @@
 #define CFD_CONTRACT_H
 
 /* Version */
-#define CFD_CONTRACT_VERSION 35
+#define CFD_CONTRACT_VERSION 36
 
 /* Field identifiers */
 #define CFD_SLOT_BITS 44

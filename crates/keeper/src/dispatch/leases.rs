@@ -126,14 +126,16 @@ impl Connection {
             runs.extend(slots.into_iter().map(fid));
             Ok::<(), Error>(())
         });
-        let durable = self.keeper.durable.as_ref();
         let sealed = made.and_then(|()| {
+            let durable = self.keeper.durable.as_ref();
             let durable = durable.ok_or_else(store::unresolved)?;
-            let (number, progress) = (channel.0, &channel.1);
             let leases = &self.keeper.leases;
-            leases.begin((number, progress), &client.storing, runs.clone(), |lease| {
-                durable.log_lease(lease)
-            })
+            leases.begin(
+                (channel.0, &channel.1),
+                &client.storing,
+                runs.clone(),
+                |lease| durable.log_lease(lease),
+            )
         });
         match sealed {
             Ok((number, record)) => {
