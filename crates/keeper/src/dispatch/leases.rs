@@ -11,6 +11,7 @@ use crate::fail::{self, Failure};
 use crate::fitted;
 use crate::leases::{Progress, identity};
 use crate::provenance;
+use crate::session::Client;
 use contract::codec::{Fixed, List};
 use contract::message::table::Run;
 use contract::message::{LEASE_COLUMNS_MAX, LEASE_MAX};
@@ -38,7 +39,7 @@ pub(super) struct Held {
 struct One {
     number: u64,
     runs: Vec<(u64, u64)>,
-    client: Arc<crate::session::Client>,
+    client: Arc<Client>,
 }
 
 impl One {
@@ -101,7 +102,7 @@ impl Connection {
         self.may_write()?;
         self.forget_used();
         let wanted = u64::from(body.count) * u64::from(body.columns);
-        let (Some(client), Some(channel)) = (self.client.clone(), self.held.channel.clone()) else {
+        let Some(client) = self.client.clone().filter(|_| self.held.channel.is_some()) else {
             return Ok(None);
         };
         // A recording shows what was promoted.
@@ -126,17 +127,7 @@ impl Connection {
             runs.extend(slots.into_iter().map(fid));
             Ok::<(), Error>(())
         });
-        let sealed = made.and_then(|()| {
-            let durable = self.keeper.durable.as_ref();
-            let durable = durable.ok_or_else(store::unresolved)?;
-            let leases = &self.keeper.leases;
-            leases.begin(
-                (channel.0, &channel.1),
-                &client.storing,
-                runs.clone(),
-                |lease| durable.log_lease(lease),
-            )
-        });
+        let sealed = made.and_then(|()| self.seal_lease(&client, &runs));
         match sealed {
             Ok((number, record)) => {
                 self.held.total += wanted;
@@ -153,6 +144,21 @@ impl Connection {
                 Err(error.into())
             }
         }
+    }
+
+    /// Begins a lease. Returns its number and its record.
+    fn seal_lease(&self, client: &Client, runs: &[(u64, u64)]) -> Result<(u64, Vec<u8>), Error> {
+        let durable = self.keeper.durable.as_ref();
+        let durable = durable.ok_or_else(store::unresolved)?;
+        let channel = self.held.channel.as_ref();
+        let (channel, progress) = channel.ok_or_else(store::unresolved)?;
+        let leases = &self.keeper.leases;
+        leases.begin(
+            (*channel, progress),
+            &client.storing,
+            runs.to_vec(),
+            |lease| durable.log_lease(lease),
+        )
     }
 
     /// Ends leases all of whose FIDs have values.
