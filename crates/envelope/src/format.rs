@@ -13,15 +13,6 @@ use crate::Error;
 /// Where a value belongs: its database and its column.
 pub type Home = [u8; HOME_BYTES];
 
-const FLAGS: u8 = FLAG_TEXT
-    | FLAG_HANDLE
-    | FLAG_BATCH
-    | FLAG_GRANT
-    | FLAG_HOME
-    | FLAG_KEYED
-    | FLAG_NULL
-    | FLAG_FITTED;
-
 /// The column that a value was fitted to, and its type modifier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Target {
@@ -41,12 +32,11 @@ impl Target {
     }
 }
 
-/// Whether envelopes of this origin may have these flags.
+/// Whether envelopes of this origin may have these flags; every bit is one.
 fn possible(origin: Origin, flags: u8) -> bool {
     let alone = |flag: u8, of: Origin| flags & flag == 0 || (origin == of && flags == flag);
     let with = |flag: u8, other: u8| origin == Origin::Client && flags & !other == flag;
-    flags & !FLAGS == 0
-        && (flags & FLAG_HOME == 0 || origin == Origin::Export)
+    (flags & FLAG_HOME == 0 || origin == Origin::Export)
         && alone(FLAG_KEYED, Origin::Keeper)
         && alone(FLAG_NULL, Origin::Keeper)
         && (flags == 0 || origin != Origin::Delivery)
