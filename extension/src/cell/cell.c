@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "cell/cell.h"
+#include "compat/compat.h"
 #include "session/channel.h"
 #include "value/place.h"
 #include "value/types.h"

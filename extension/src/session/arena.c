@@ -16,6 +16,7 @@
 #include "session/arena.h"
 #include "session/channel.h"
 #include "nodes/memnodes.h"
+#include "nodes/parsenodes.h"
 #include "utils/memutils.h"
 #include "utils/portal.h"
 

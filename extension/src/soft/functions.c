@@ -14,6 +14,7 @@
 #include "cell/cell.h"
 #include "commands/vacuum.h"
 #include "common/hashfn.h"
+#include "compat/compat.h"
 #include "libpq/pqformat.h"
 #include "soft/soft.h"
 #include "utils/builtins.h"

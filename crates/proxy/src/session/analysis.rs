@@ -309,6 +309,7 @@ impl Core {
     pub(super) fn sent(&mut self, statement: &rewrite::Statement, sql: &str) {
         let text = sql.get(statement.range.clone()).unwrap_or_default();
         self.restore.sent(statement, text);
+        self.kept(statement, text);
         self.session.restoring = self.restore.is_on();
         let sets = matches!(&statement.kind, StatementKind::Set { name } if name == "standard_conforming_strings");
         let control = match statement.kind {
