@@ -136,6 +136,21 @@ golden_clock(void)
 }
 
 static void
+golden_statement(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08',
+	};
+	CfdReadStatement read;
+	const CfdWireStatement filled = {.query = 578437695752307201u};
+
+	check(cfd_decode_statement(golden_bytes, 8, &read), "Statement is read");
+	check(read.head.query == (uint64_t) UINT64_C(578437695752307201), "query of Statement");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "Statement filled");
+	check(!cfd_decode_statement(golden_bytes, 7, &read), "Statement cut short");
+}
+
+static void
 golden_announce(void)
 {
 	static const char golden_bytes[] = {
@@ -217,6 +232,36 @@ golden_policy(void)
 
 	check(cfd_decode_policy(golden_bytes, 2, &read), "Policy is read");
 	check(read.envelope_length == 2 && (const char *) read.envelope == golden_bytes + 0, "envelope of Policy");
+}
+
+static void
+golden_policy_log_answer(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x01', '\x02',
+	};
+	CfdReadPolicyLogAnswer read;
+	const CfdWirePolicyLogAnswer filled = {.number = 578437695752307201u};
+
+	check(cfd_decode_policy_log_answer(golden_bytes, 10, &read), "PolicyLogAnswer is read");
+	check(read.head.number == (uint64_t) UINT64_C(578437695752307201), "number of PolicyLog");
+	check(read.record_length == 2 && (const char *) read.record == golden_bytes + 8, "record of PolicyLog");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "PolicyLogAnswer filled");
+}
+
+static void
+golden_policy_logged(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08',
+	};
+	CfdReadPolicyLogged read;
+	const CfdWirePolicyLogged filled = {.number = 578437695752307201u};
+
+	check(cfd_decode_policy_logged(golden_bytes, 8, &read), "PolicyLogged is read");
+	check(read.head.number == (uint64_t) UINT64_C(578437695752307201), "number of PolicyLogged");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "PolicyLogged filled");
+	check(!cfd_decode_policy_logged(golden_bytes, 7, &read), "PolicyLogged cut short");
 }
 
 static void
@@ -2135,12 +2180,15 @@ golden_messages(void)
 	golden_accounts();
 	golden_accounts_answer();
 	golden_clock();
+	golden_statement();
 	golden_announce();
 	golden_grant();
 	golden_restore_ticket();
 	golden_orderable();
 	golden_orderable_answer();
 	golden_policy();
+	golden_policy_log_answer();
+	golden_policy_logged();
 	golden_index_built();
 	golden_put_envelope();
 	golden_put_plain();

@@ -28,7 +28,7 @@ pub struct KeeperEnd {
 }
 
 /// Publishes the current delivery period to a channel's backend
-/// ([`contract::ring::PERIOD_OFFSET`]).
+/// ([`contract::ring::PERIOD_OFFSET`]), and whether the channel is recorded.
 #[derive(Clone, Debug)]
 pub struct Period(Arc<Mapping>);
 
@@ -37,6 +37,17 @@ impl Period {
     pub fn tell(&self, period: u64) {
         self.0.set_period(period);
     }
+
+    /// Publishes whether the channel is recorded ([`contract::ring::WATCH_OFFSET`]).
+    pub fn watch(&self, word: u64) {
+        self.0.set_watch(word);
+    }
+}
+
+/// Answers a request. Its body, which [`KeeperEnd::request`] has given, stays where it is.
+pub struct Reply<'a> {
+    answers: &'a mut Writer<Ring>,
+    bell: &'a mut SocketBell,
 }
 
 /// Shows another thread how much the backend has sent.
@@ -92,12 +103,15 @@ impl KeeperEnd {
         Shutdown(Arc::clone(self.bell.line()))
     }
 
-    /// Waits for the next request and returns its header and body. The body may be stored in
-    /// `buffer`, whose contents are replaced. The kind is one that a backend may send, and the body
-    /// has at least the fixed part of that kind. Complete requests of a backend that has exited are
-    /// still delivered before [`Error::Closed`].
+    /// Waits for the next request and returns its header and body, and what answers it. The body may
+    /// be stored in `buffer`, whose contents are replaced. The kind is one that a backend may send,
+    /// and the body has at least the fixed part of that kind. Complete requests of a backend that has
+    /// exited are still delivered before [`Error::Closed`].
     #[inline]
-    pub fn request<'a>(&'a mut self, buffer: &'a mut Vec<u8>) -> Result<(Header, &'a [u8]), Error> {
+    pub fn request<'a>(
+        &'a mut self,
+        buffer: &'a mut Vec<u8>,
+    ) -> Result<(Header, &'a [u8], Reply<'a>), Error> {
         if self.bell.line().is_down() {
             return Err(Error::Closed);
         }
@@ -105,7 +119,12 @@ impl KeeperEnd {
         if let Err(Error::Closed | Error::Violation(_)) = result {
             self.bell.line().shut_down();
         }
-        result
+        let (header, body) = result?;
+        let reply = Reply {
+            answers: &mut self.answers,
+            bell: &mut self.bell,
+        };
+        Ok((header, body, reply))
     }
 
     /// Like [`KeeperEnd::request`], but always stores the body in `body`.
@@ -131,6 +150,37 @@ impl KeeperEnd {
         self.checked(result)
     }
 
+    fn reply(&mut self) -> Reply<'_> {
+        Reply {
+            answers: &mut self.answers,
+            bell: &mut self.bell,
+        }
+    }
+
+    /// As [`Reply::answer`].
+    pub fn answer(&mut self, sequence: u32, parts: &[&[u8]]) -> Result<(), Error> {
+        self.reply().answer(sequence, parts)
+    }
+
+    /// As [`Reply::error`].
+    pub fn error(&mut self, sequence: u32, error: &body::Error<'_>) -> Result<(), Error> {
+        self.reply().error(sequence, error)
+    }
+
+    fn copy(&mut self, body: &mut Vec<u8>) -> Result<Header, Error> {
+        copy(&mut self.requests, &mut self.bell, body, is_request)
+    }
+
+    #[inline]
+    fn checked<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
+        if let Err(Error::Closed | Error::Violation(_)) = result {
+            self.bell.line().shut_down();
+        }
+        result
+    }
+}
+
+impl Reply<'_> {
     /// Answers the request with this sequence number. The body is the concatenation of the parts.
     pub fn answer(&mut self, sequence: u32, parts: &[&[u8]]) -> Result<(), Error> {
         self.send(Kind::Answer, sequence, parts)
@@ -147,16 +197,7 @@ impl KeeperEnd {
         if self.bell.line().is_down() {
             return Err(Error::Closed);
         }
-        let result = send(&mut self.answers, &mut self.bell, kind, sequence, parts);
-        self.checked(result)
-    }
-
-    fn copy(&mut self, body: &mut Vec<u8>) -> Result<Header, Error> {
-        copy(&mut self.requests, &mut self.bell, body, is_request)
-    }
-
-    #[inline]
-    fn checked<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
+        let result = send(self.answers, self.bell, kind, sequence, parts);
         if let Err(Error::Closed | Error::Violation(_)) = result {
             self.bell.line().shut_down();
         }

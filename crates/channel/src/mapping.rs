@@ -10,7 +10,7 @@ use crate::ring::{BELOW_TAG, Memory, Position, SMALL_BYTES, Side, Words, bytes_o
 use contract::ring::{
     ANSWER_CONTROL, ANSWER_DATA, ANSWER_RING_BYTES, BESIDE_WORDS, MAGIC, MAGIC_OFFSET,
     MAPPING_BYTES, PERIOD_OFFSET, REQUEST_CONTROL, REQUEST_DATA, REQUEST_RING_BYTES,
-    VERSION_OFFSET, control,
+    VERSION_OFFSET, WATCH_OFFSET, control,
 };
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -93,6 +93,11 @@ impl Mapping {
     pub(crate) fn sent(&self) -> u64 {
         let word = self.word64(REQUEST_CONTROL + control::WRITTEN);
         word.load(Ordering::SeqCst) & BELOW_TAG
+    }
+
+    /// Publishes whether the channel is recorded ([`WATCH_OFFSET`]).
+    pub(crate) fn set_watch(&self, word: u64) {
+        self.word64(WATCH_OFFSET).store(word, Ordering::SeqCst);
     }
 
     /// The period that the keeper has published.

@@ -1,5 +1,5 @@
 //! `confide rotate-column`: gives a column of the family `rnd_` a new key while the table is in use
-//! (docs/families.md).
+//! (docs/families.md). `confide transfer-key`: gives the key of one of the family `soft_` to the keeper.
 //!
 //! New cells are sealed under the new key at once; older ones are sealed anew, some pages at a time.
 //! When one snapshot shows no older cell any more, also after those have ended who could see or copy
@@ -33,6 +33,37 @@ pub struct Arguments {
     /// command without this option.
     #[arg(long)]
     accept_old: bool,
+}
+
+/// Arguments of `confide transfer-key`.
+#[derive(clap::Args)]
+pub struct TransferArguments {
+    /// The column, as in SQL, with its schema: `clinic.patient.name`.
+    column: String,
+    /// Connection to the proxy.
+    #[command(flatten)]
+    place: Place,
+    /// Take the key back.
+    #[arg(long)]
+    withdraw: bool,
+}
+
+/// Runs `confide transfer-key`: the proxy seals the key for the keeper.
+pub fn transfer(arguments: &TransferArguments) -> Result<String, String> {
+    let name = &arguments.column;
+    let (what, said) = match arguments.withdraw {
+        true => (
+            "withdraw_key",
+            "the keeper has no key of the column any more",
+        ),
+        false => (
+            "transfer_key",
+            "the keeper opens values of the column for its clients",
+        ),
+    };
+    let mut session = Session::begin(&arguments.place)?;
+    session.ask(&format!("SELECT confide.{what}({})", literal(name)))?;
+    Ok(format!("{name}: {said}"))
 }
 
 /// The column, and where its cells are.

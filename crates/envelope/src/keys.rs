@@ -12,13 +12,14 @@ use crate::Error;
 /// Size of every key in bytes.
 pub const KEY_BYTES: usize = 32;
 
-/// 32 secret bytes; zeroed when dropped, never printed.
+/// 32 secret bytes; zeroed when dropped, never printed. They are on the heap, so that a key that is
+/// moved leaves no copy behind, and the keeper's allocator decides where they are.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
-pub(crate) struct Key([u8; KEY_BYTES]);
+pub(crate) struct Key(Box<[u8; KEY_BYTES]>);
 
 impl Key {
     pub(crate) fn new(bytes: [u8; KEY_BYTES]) -> Key {
-        Key(bytes)
+        Key(Box::new(bytes))
     }
 
     pub(crate) fn bytes(&self) -> &[u8; KEY_BYTES] {

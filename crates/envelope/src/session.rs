@@ -23,6 +23,11 @@ impl SessionKeys {
         StoringKey::derive(&self.client_to_keeper)
     }
 
+    /// The two keys' bytes: what the client seals with, and what the keeper does.
+    pub fn expose(&self) -> [&[u8; 32]; 2] {
+        [self.client_to_keeper.bytes(), self.keeper_to_client.bytes()]
+    }
+
     /// The client's sealer and opener.
     pub fn into_client(self) -> Result<(Sealer, Opener), Error> {
         Ok((

@@ -42,13 +42,20 @@ pub enum Verb {
     RotateEnd = 12,
     /// They do again: what a backup has.
     RotateBack = 13,
+    /// The key of a column of encodings, for the keeper. The word has it.
+    TransferKey = 14,
+    /// ... which shall forget it.
+    WithdrawKey = 15,
 }
 
 impl Verb {
     fn from_u8(code: u8) -> Option<Verb> {
         use Verb::{Budget, GroupAdd, GroupRemove, Recover, RotateBack, RotateBegin, RotateEnd};
         use Verb::{DenyViewer, GrantOwner, GrantViewer, Mask, RevokeOwner, RevokeViewer};
+        use Verb::{TransferKey, WithdrawKey};
         let all = [
+            TransferKey,
+            WithdrawKey,
             RotateBegin,
             RotateEnd,
             RotateBack,
@@ -96,6 +103,9 @@ impl std::fmt::Display for Command {
             Verb::Recover => write!(f, "owner of {column} is gone: {word}"),
             Verb::RotateBegin => write!(f, "key of {column}: a new one"),
             Verb::RotateEnd => write!(f, "key of {column}: no older ones"),
+            // The word is a key.
+            Verb::TransferKey => write!(f, "key of {column}: given to the keeper"),
+            Verb::WithdrawKey => write!(f, "key of {column}: taken back"),
             Verb::RotateBack => write!(f, "key of {column}: older ones again"),
         }
     }

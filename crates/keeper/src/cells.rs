@@ -12,9 +12,12 @@ use crate::fail;
 use crate::generations::Generation;
 use crate::random::random;
 use crate::sealed_file::SealedFile;
+use crate::transferred::Transferred;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
 use aws_lc_rs::hmac;
+use channel::hidden;
 use channel::secret::Secret;
 use contract::cell::{
     COLUMN_BYTES, EPOCH_BYTES, GENERATION_BYTES, HEADER_BYTES, LOOSE, NUMBER_BYTES, SEALED,
@@ -32,7 +35,7 @@ use zeroize::Zeroizing;
 /// File in the data directory: columns on which clients have an index.
 pub const FILE: &str = "cell-indexes";
 /// Number of cached keys; others are derived again.
-const KEYS_MAX: usize = 4096;
+const KEYS_MAX: usize = 1024;
 /// Maximum number of columns remembered as indexed.
 const INDEXED_MAX: usize = 65_536;
 
@@ -51,9 +54,11 @@ pub struct Cells {
     root: Arc<Secret<32>>,
     epoch: Epoch,
     number: AtomicU64,
-    tokens: hmac::Key,
+    tokens: Box<hmac::Key>,
     keys: RwLock<HashMap<Which, Arc<LessSafeKey>>>,
     generations: RwLock<HashMap<ColumnId, Generation>>,
+    /// Keys of columns of the family `soft_`, whose cells are opened, too.
+    pub transferred: Transferred,
     indexed: RwLock<BTreeSet<ColumnId>>,
     file: Mutex<SealedFile>,
 }
@@ -137,15 +142,38 @@ pub fn loose(cell: &[u8]) -> Option<Fid> {
     Some(Fid(u64::from_le_bytes(fid.try_into().ok()?)))
 }
 
-/// Returns the column stated in a sealed cell; only opening the cell verifies it.
-pub fn column_of(cell: &[u8]) -> Option<ColumnId> {
-    Some(parts(cell)?.column)
-}
-
 fn nonce(part: [u8; NONCE_PART]) -> Nonce {
     let mut bytes = [0; NONCE_LEN];
     bytes[..NONCE_PART].copy_from_slice(&part);
     Nonce::assume_unique_for_key(bytes)
+}
+
+/// The key of tokens.
+fn token_key(root: &[u8; 32]) -> Result<Box<hmac::Key>, Unspecified> {
+    let mut token = Zeroizing::new([0; 32]);
+    Salt::new(HKDF_SHA256, b"confide")
+        .extract(root)
+        .expand(&[b"confide cell token 1"], HKDF_SHA256)
+        .and_then(|okm| okm.fill(&mut *token))?;
+    Ok(Box::new(hmac::Key::new(hmac::HMAC_SHA256, &*token)))
+}
+
+/// The key of a column's cells of a generation and a run.
+fn column_key(
+    root: &[u8; 32],
+    (column, generation, epoch): Which,
+) -> Result<LessSafeKey, Unspecified> {
+    let mut bytes = Zeroizing::new([0; 32]);
+    let after = generation.to_le_bytes();
+    let info: [&[u8]; 4] = match generation {
+        0 => [b"confide cell 1", &column, &epoch, &[]],
+        _ => [b"confide cell 2", &column, &epoch, &after],
+    };
+    Salt::new(HKDF_SHA256, b"confide")
+        .extract(root)
+        .expand(&info, &AES_256_GCM)
+        .and_then(|okm| okm.fill(&mut *bytes))?;
+    UnboundKey::new(&AES_256_GCM, &*bytes).map(LessSafeKey::new)
 }
 
 impl Cells {
@@ -161,19 +189,16 @@ impl Cells {
         let (columns, []) = plain.as_chunks::<COLUMN_BYTES>() else {
             return Err(file.altered());
         };
-        let mut token = Zeroizing::new([0; 32]);
-        Salt::new(HKDF_SHA256, b"confide")
-            .extract(&**root.as_ref())
-            .expand(&[b"confide cell token 1"], HKDF_SHA256)
-            .and_then(|okm| okm.fill(&mut *token))
-            .map_err(|_| "cannot derive the key of tokens".to_owned())?;
+        let tokens = hidden::keys(|| token_key(root));
+        let tokens = tokens.map_err(|full| full.to_string())?;
         Ok(Cells {
-            tokens: hmac::Key::new(hmac::HMAC_SHA256, &*token),
+            tokens: tokens.map_err(|_| "cannot derive the key of tokens".to_owned())?,
             root: Arc::clone(root),
             epoch: random().map_err(|e| e.to_string())?,
             number: AtomicU64::new(0),
             keys: RwLock::default(),
             generations: RwLock::default(),
+            transferred: Transferred::default(),
             indexed: RwLock::new(columns.iter().copied().collect()),
             file: Mutex::new(file),
         })
@@ -196,7 +221,7 @@ impl Cells {
     }
 
     fn key(&self, which: Which) -> Result<Arc<LessSafeKey>, Error> {
-        let (column, generation, epoch) = which;
+        let (column, generation, _) = which;
         if !self.generation(&column).opens(generation) {
             return Err(outdated());
         }
@@ -205,20 +230,10 @@ impl Cells {
             return Ok(Arc::clone(key));
         }
         drop(keys);
-        let failed = |_| fail::internal("cannot derive the key of a column");
-        let mut bytes = Zeroizing::new([0; 32]);
-        let after = generation.to_le_bytes();
-        let info: [&[u8]; 4] = match generation {
-            0 => [b"confide cell 1", &column, &epoch, &[]],
-            _ => [b"confide cell 2", &column, &epoch, &after],
-        };
-        Salt::new(HKDF_SHA256, b"confide")
-            .extract(&**self.root.as_ref())
-            .expand(&info, &AES_256_GCM)
-            .and_then(|okm| okm.fill(&mut *bytes))
-            .map_err(failed)?;
-        let key = UnboundKey::new(&AES_256_GCM, &*bytes).map_err(failed)?;
-        let key = Arc::new(LessSafeKey::new(key));
+        let key = hidden::keys(|| column_key(&self.root, which));
+        let key = key.map_err(|_| fail::no_hidden_memory())?;
+        let key = key.map_err(|_| fail::internal("cannot derive the key of a column"))?;
+        let key = Arc::new(key);
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         if keys.len() >= KEYS_MAX {
             keys.clear();
@@ -284,6 +299,14 @@ impl Cells {
         self.opener().opened(cell, want, plain)
     }
 
+    /// Returns the column of a cell, as far as its header says it; only opening the cell verifies it.
+    pub fn column_of(&self, cell: &[u8]) -> Option<ColumnId> {
+        match parts(cell) {
+            Some(parts) => Some(parts.column),
+            None => self.transferred.column_of(cell),
+        }
+    }
+
     /// Returns an opener for a sequence of cells.
     pub fn opener(&self) -> Opener<'_> {
         Opener {
@@ -325,6 +348,10 @@ impl Opener<'_> {
         want: TypeCode,
         plain: &mut Vec<u8>,
     ) -> Result<Opened, Error> {
+        if cell.first() == Some(&contract::soft::VALUE) {
+            let (column, value) = self.cells.transferred.opened(cell, want)?;
+            return Ok(Opened { column, value });
+        }
         let parts = parts(cell).filter(|p| p.sealed.len() >= TAG_BYTES);
         let parts = parts.ok_or_else(damaged)?;
         if parts.t.stored() != want.stored() {

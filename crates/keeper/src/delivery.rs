@@ -15,7 +15,7 @@
 //! key has one sealer; a key is not used any more once somebody who has it may no longer see the
 //! column.
 
-use channel::Period;
+use channel::{Period, hidden};
 use envelope::{ColumnKey, Error, Sealer};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -35,6 +35,10 @@ pub struct Key {
 
 impl Key {
     fn new() -> Result<Key, Error> {
+        hidden::keys(Key::generate).map_err(|_| Error::NoRoom)?
+    }
+
+    fn generate() -> Result<Key, Error> {
         let key = ColumnKey::generate()?;
         let sealer = Sealer::delivery(&key)?;
         Ok(Key { key, sealer })
@@ -50,6 +54,8 @@ struct Inner {
     /// Continues to count while there is no period.
     last: u64,
     told: HashMap<u64, Told>,
+    /// What channels see of the recording that runs; not a matter of periods, but told where they are.
+    watch: u64,
     keys: Mutex<HashMap<ColumnId, Arc<Key>>>,
 }
 
@@ -62,6 +68,7 @@ impl Inner {
 
     fn tell(&self) {
         for Told(word, open) in self.told.values() {
+            word.watch(self.watch);
             word.tell(if open.load(Relaxed) {
                 self.period
             } else {
@@ -117,6 +124,13 @@ impl Delivery {
     /// A session has acquired or lost its client. Its channels are updated before this returns.
     pub fn tell(&self) {
         self.write().tell();
+    }
+
+    /// What channels shall see of the recording that runs ([`contract::ring::WATCH_OFFSET`]).
+    pub fn watch(&self, word: u64) {
+        let mut inner = self.write();
+        inner.watch = word;
+        inner.tell();
     }
 
     /// A channel was closed.

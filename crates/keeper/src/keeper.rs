@@ -305,6 +305,7 @@ impl Keeper {
 
     pub(crate) fn renew_delivery(&self) {
         let allowed = self.config.deliver && self.recorder.has_deliveries();
+        self.delivery.watch(self.recorder.watch());
         self.delivery.renew(allowed);
     }
 

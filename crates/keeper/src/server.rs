@@ -8,7 +8,7 @@ use crate::dispatch::Connection;
 use crate::fail;
 use crate::keeper::Keeper;
 use crate::leases::Progress;
-use channel::{HelloError, KeeperEnd, Listener, Pending, Shutdown};
+use channel::{HelloError, KeeperEnd, Listener, Pending, Reply, Shutdown};
 use contract::hello::{Hello, Status};
 use contract::{Kind, VERSION};
 use std::collections::HashMap;
@@ -281,7 +281,8 @@ fn converse(mut end: KeeperEnd, mut connection: Connection) -> u64 {
     let mut buffer = Vec::new();
     let mut messages = 0;
     loop {
-        let (header, body) = match end.request(&mut buffer) {
+        connection.dealt_with(end.taken());
+        let (header, body, mut reply) = match end.request(&mut buffer) {
             Ok(request) => request,
             Err(channel::Error::Closed) => return messages,
             Err(error) => {
@@ -293,16 +294,21 @@ fn converse(mut end: KeeperEnd, mut connection: Connection) -> u64 {
         let Some(kind) = Kind::from_u16(header.kind) else {
             return messages;
         };
-        let handled = connection.handle(kind, body);
-        connection.dealt_with(end.taken());
-        let sent = match handled {
-            None => continue,
-            Some(Ok(())) => end.answer(header.sequence, &[connection.reply()]),
-            Some(Err(error)) => tell(&mut end, header.sequence, &error),
+        let sent = match connection.handle(kind, body) {
+            None => {
+                if kind == Kind::Release {
+                    // The last message of a statement, which is not in the buffer itself: what is there
+                    // is of the statement. Freed memory is overwritten.
+                    buffer = Vec::new();
+                }
+                continue;
+            }
+            Some(Ok(())) => reply.answer(header.sequence, &[connection.reply()]),
+            Some(Err(error)) => tell(&mut reply, header.sequence, &error),
         };
         let sent = match sent {
             Err(channel::Error::TooLong) => {
-                tell(&mut end, header.sequence, &fail::answer_too_long())
+                tell(&mut reply, header.sequence, &fail::answer_too_long())
             }
             sent => sent,
         };
@@ -310,9 +316,10 @@ fn converse(mut end: KeeperEnd, mut connection: Connection) -> u64 {
             return messages;
         }
         connection.settle();
+        connection.answered_so(kind, body);
     }
 }
 
-fn tell(end: &mut KeeperEnd, sequence: u32, error: &values::Error) -> Result<(), channel::Error> {
-    end.error(sequence, &fail::body(error))
+fn tell(reply: &mut Reply<'_>, sequence: u32, error: &values::Error) -> Result<(), channel::Error> {
+    reply.error(sequence, &fail::body(error))
 }

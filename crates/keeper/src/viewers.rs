@@ -7,6 +7,8 @@
 //! claimed has an owner for good; what was said is on disk before it counts. Each change has a
 //! number, which the audit log has, too: an older copy of the file is not taken.
 
+mod heard;
+
 use crate::fail;
 use crate::limits::Budget;
 use crate::masks::Mask;
@@ -26,6 +28,8 @@ use zeroize::Zeroizing;
 pub const FILE: &str = "viewers";
 /// More columns are not claimed.
 const CLAIMED_MAX: usize = 65_536;
+/// Nor do more bytes go into one redo record.
+const LOGGED_MAX: usize = 3 * 1024 * 1024;
 /// More groups there are not.
 const GROUPS_MAX: usize = 4096;
 
@@ -249,6 +253,11 @@ impl Viewers {
 
     pub(crate) fn save(&self, rules: &Rules) -> Result<(), Error> {
         let text = rules.text();
+        if text.len() > LOGGED_MAX {
+            return Err(fail::program_limit(
+                "Too many columns have owners and viewers.",
+            ));
+        }
         self.file.write(text.as_bytes()).map_err(|what| {
             tracing::error!("cannot write who sees what: {what}");
             Error::new(

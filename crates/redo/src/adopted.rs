@@ -142,7 +142,7 @@ mod tests {
     /// What the database writes (extension/src/value/adopt.c) is read; what is cut off is not.
     #[test]
     fn items() {
-        let mut record = vec![VERSION, 7];
+        let mut record = vec![VERSION, 8];
         record.extend_from_slice(&((1_u64 << 44) + 9).to_le_bytes());
         record.extend_from_slice(&(-1_i32).to_le_bytes());
         record.extend_from_slice(&[5, 1, 0, 0, 0, 0, 3, 128]);

@@ -45,10 +45,12 @@ pub enum Kind {
     Drop = 4,
     /// Values of many rows got permanent FIDs.
     Runs = 5,
+    /// What owners of columns and definitions said.
+    Policy = 6,
     /// A session's client may give these FIDs values.
-    Lease = 6,
+    Lease = 7,
     /// A client's values, as it sealed them, with their FIDs. Not sealed by the keeper.
-    Adopted = 7,
+    Adopted = 8,
 }
 
 impl Kind {
@@ -59,7 +61,8 @@ impl Kind {
             3 => Some(Kind::Sweep),
             4 => Some(Kind::Drop),
             5 => Some(Kind::Runs),
-            6 => Some(Kind::Lease),
+            6 => Some(Kind::Policy),
+            7 => Some(Kind::Lease),
             _ => None,
         }
     }
@@ -76,6 +79,8 @@ pub enum Record {
     Sweep(Sweep),
     /// The partition with this number is no more.
     Drop(u32),
+    /// What owners of columns and definitions said, in a form that only the keeper knows.
+    Policy(Vec<u8>),
     /// A session's client may give these FIDs values.
     Lease(Lease),
 }

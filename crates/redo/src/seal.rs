@@ -161,6 +161,14 @@ impl Sealer {
         Ok((order, record))
     }
 
+    /// Seals what owners and definitions said, compressed.
+    ///
+    /// # Errors
+    /// As [`Sealer::promotion`].
+    pub fn policy(&self, body: &[u8]) -> Result<Vec<u8>, Error> {
+        self.seal(Kind::Policy, &pack::pack(body, true))
+    }
+
     fn seal(&self, kind: Kind, body: &[u8]) -> Result<Vec<u8>, Error> {
         let counter = self.counter.fetch_add(1, Ordering::Relaxed);
         if counter >= COUNTER_END {
@@ -188,7 +196,8 @@ impl Sealer {
 
 /// Opens records of any run.
 pub struct Opener {
-    root: hkdf::Prk,
+    /// On the heap, where the keeper's allocator decides in which memory.
+    root: Box<hkdf::Prk>,
     store: u64,
     /// The key of the epoch met last: records of a run stand together.
     last: Option<(Epoch, LessSafeKey)>,
@@ -198,7 +207,7 @@ impl Opener {
     /// Opens records under this root key.
     pub fn new(root: &[u8; 32]) -> Opener {
         Opener {
-            root: pseudorandom(root),
+            root: Box::new(pseudorandom(root)),
             store: 0,
             last: None,
         }
@@ -259,6 +268,10 @@ impl Opener {
             Kind::Sweep => Sweep::parse(&body).map(Record::Sweep),
             Kind::Lease => Lease::parse(&body).map(Record::Lease),
             Kind::Adopted => Err(Error::Malformed),
+            Kind::Policy => {
+                let unpacked = pack::unpack(&body).ok_or(Error::Malformed);
+                unpacked.map(Record::Policy)
+            }
             Kind::Drop => match body.first_chunk() {
                 Some(number) if body.len() == 4 => Ok(Record::Drop(u32::from_le_bytes(*number))),
                 _ => Err(Error::Malformed),
@@ -315,7 +328,8 @@ mod tests {
         runs.push(1 << 44, 3, &[4, 4], &mut values);
         runs.push(1 << 45, 8, &[2, 0], &mut values);
         let runs = sealer.runs(&runs).unwrap();
-        let records = [promotion, partition, sweep, dropped, runs];
+        let policy = sealer.policy(b"who sees what").unwrap();
+        let records = [promotion, partition, sweep, dropped, runs, policy];
         let found: String = records.iter().map(|r| hex(r) + "\n").collect();
         assert_eq!(found, include_str!("../tests/golden.txt"));
     }

@@ -170,7 +170,7 @@ impl Replayer {
     fn converse(&self, mut end: KeeperEnd, session: u64) {
         let mut buffer = Vec::new();
         let mut channel = Channel::default();
-        while let Ok((header, message)) = end.request(&mut buffer) {
+        while let Ok((header, message, _)) = end.request(&mut buffer) {
             let begun = Instant::now();
             let Some(kind) = Kind::from_u16(header.kind) else {
                 return;

@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "cell/cell.h"
+#include "compat/compat.h"
 #include "session/channel.h"
 #include "value/place.h"
 #include "value/types.h"
@@ -69,17 +70,23 @@ loose_fid(const struct varlena *cell, uint8 type)
 }
 
 CfdFid
-cfd_cell_open(FmgrInfo *flinfo, struct varlena *cell, uint8 type)
+cfd_cell_open_bytes(const void *bytes, uint32 length, uint8 type)
 {
 	CfdWireCellOpen body = {.t = type};
 
-	if (!cfd_cell_is_sealed(cell))
-		return loose_fid(cell, type);
 	cfd_begin();
 	body.fid = cfd_new_slot(CFD_STATEMENT);
-	cfd_send(CFD_KIND_CELL_OPEN, &body, sizeof(body), VARDATA_ANY(cell), VARSIZE_ANY_EXHDR(cell));
+	cfd_send(CFD_KIND_CELL_OPEN, &body, sizeof(body), bytes, length);
 	cfd_after_operation();
 	return body.fid;
+}
+
+CfdFid
+cfd_cell_open(FmgrInfo *flinfo, struct varlena *cell, uint8 type)
+{
+	if (!cfd_cell_is_sealed(cell))
+		return loose_fid(cell, type);
+	return cfd_cell_open_bytes(VARDATA_ANY(cell), VARSIZE_ANY_EXHDR(cell), type);
 }
 
 struct varlena *

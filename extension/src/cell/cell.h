@@ -67,6 +67,8 @@ extern CfdCellColumn *cfd_cell_column(int32 typmod);
 /* cell.c */
 /* FID of a cell's value. For a sealed cell it is a new temporary value. */
 extern CfdFid cfd_cell_open(FmgrInfo *flinfo, struct varlena *cell, uint8 type);
+/* The same for any bytes that the keeper opens. */
+extern CfdFid cfd_cell_open_bytes(const void *bytes, uint32 length, uint8 type);
 extern struct varlena *cfd_cell_loose(CfdFid fid);
 /*
  * Seals a value. Returns NULL for a NULL value. Column NULL: a constant in a

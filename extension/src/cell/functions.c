@@ -16,6 +16,7 @@
 #include "catalog/pg_type.h"
 #include "commands/vacuum.h"
 #include "common/hashfn.h"
+#include "compat/compat.h"
 #include "lib/stringinfo.h"
 #include "libpq/pqformat.h"
 #include "nodes/primnodes.h"
@@ -473,10 +474,10 @@ cfd_cell_analyze(PG_FUNCTION_ARGS)
 {
 	VacAttrStats *stats = (VacAttrStats *) PG_GETARG_POINTER(0);
 
-	if (stats->attr->attstattarget < 0)
-		stats->attr->attstattarget = default_statistics_target;
+	if (CFD_STATISTICS_TARGET(stats) < 0)
+		CFD_STATISTICS_TARGET(stats) = default_statistics_target;
 	stats->compute_stats = compute_widths;
-	stats->minrows = 300 * stats->attr->attstattarget;
+	stats->minrows = 300 * CFD_STATISTICS_TARGET(stats);
 	PG_RETURN_BOOL(true);
 }
 

@@ -8,7 +8,7 @@
 #define CFD_CONTRACT_H
 
 /* Version */
-#define CFD_CONTRACT_VERSION 36
+#define CFD_CONTRACT_VERSION 40
 
 /* Field identifiers */
 #define CFD_SLOT_BITS 44
@@ -21,6 +21,8 @@
 #define CFD_RING_MAGIC_OFFSET 0
 #define CFD_RING_VERSION_OFFSET 4
 #define CFD_PERIOD_OFFSET 64
+#define CFD_WATCH_OFFSET 72
+#define CFD_WATCH_STATEMENTS 1
 #define CFD_MAPPING_BYTES 528384
 #define CFD_REQUEST_CONTROL 256
 #define CFD_REQUEST_DATA 4096
@@ -74,12 +76,15 @@
 #define CFD_KIND_ACCOUNTS 28
 #define CFD_KIND_FORGET 22
 #define CFD_KIND_CLOCK 23
+#define CFD_KIND_STATEMENT 35
 #define CFD_KIND_ANNOUNCE 26
 #define CFD_KIND_WITHDRAW 27
 #define CFD_KIND_GRANT 29
 #define CFD_KIND_RESTORE_TICKET 30
 #define CFD_KIND_ORDERABLE 31
 #define CFD_KIND_POLICY 25
+#define CFD_KIND_POLICY_LOG 59
+#define CFD_KIND_POLICY_LOGGED 60
 #define CFD_KIND_INDEX_BUILT 24
 #define CFD_KIND_PUT_ENVELOPE 32
 #define CFD_KIND_PUT_PLAIN 33
@@ -88,8 +93,8 @@
 #define CFD_KIND_PARTITION_OPEN 48
 #define CFD_KIND_PARTITION_DROP 49
 #define CFD_KIND_PROMOTE 50
-#define CFD_KIND_LEASE 59
-#define CFD_KIND_ADOPT 60
+#define CFD_KIND_LEASE 61
+#define CFD_KIND_ADOPT 62
 #define CFD_KIND_PARTITION_LOGGED 51
 #define CFD_KIND_GARBAGE_BEGIN 52
 #define CFD_KIND_GARBAGE_MARK 53
@@ -162,11 +167,12 @@
 	X(26, "Announce") \
 	X(31, "Orderable") \
 	X(25, "Policy") \
+	X(59, "PolicyLog") \
 	X(34, "GetEnvelope") \
 	X(36, "GetEnvelopes") \
 	X(48, "PartitionOpen") \
 	X(50, "Promote") \
-	X(59, "Lease") \
+	X(61, "Lease") \
 	X(52, "GarbageBegin") \
 	X(54, "GarbageSweep") \
 	X(57, "Resolve") \
@@ -288,6 +294,12 @@
 #define CFD_LEDGER_CHECKPOINT 0
 #define CFD_LEDGER_CONSISTENCY 1
 #define CFD_LEDGER_INCLUSION 2
+
+/* Values of indexes */
+#define CFD_DERIVED_ATTRIBUTE 65536
+#define CFD_DERIVED_SEVERAL 131072
+#define CFD_DERIVED_MARK 1
+#define CFD_DERIVED_SOURCES_MAX 16
 
 /* Delivery */
 #define CFD_DELIVERY_SESSION 0

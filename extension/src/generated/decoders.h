@@ -227,6 +227,25 @@ cfd_decode_clock(const void *bytes, uint64_t length, CfdReadClock *out)
 	return cfd_read_clock(&from, out) && from.at == from.end;
 }
 
+typedef struct CfdReadStatement
+{
+	CfdWireStatement head;
+} CfdReadStatement;
+
+static inline bool
+cfd_read_statement(CfdReader *from, CfdReadStatement *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head));
+}
+
+static inline bool
+cfd_decode_statement(const void *bytes, uint64_t length, CfdReadStatement *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_statement(&from, out) && from.at == from.end;
+}
+
 typedef struct CfdReadAnnounce
 {
 	CfdWireAnnounce head;
@@ -344,6 +363,47 @@ cfd_decode_policy(const void *bytes, uint64_t length, CfdReadPolicy *out)
 	CfdReader	from = cfd_reader(bytes, length);
 
 	return cfd_read_policy(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadPolicyLogAnswer
+{
+	CfdWirePolicyLogAnswer head;
+	const uint8_t *record;
+	uint64_t	record_length;
+} CfdReadPolicyLogAnswer;
+
+static inline bool
+cfd_read_policy_log_answer(CfdReader *from, CfdReadPolicyLogAnswer *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->record, &out->record_length);
+}
+
+static inline bool
+cfd_decode_policy_log_answer(const void *bytes, uint64_t length, CfdReadPolicyLogAnswer *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_policy_log_answer(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadPolicyLogged
+{
+	CfdWirePolicyLogged head;
+} CfdReadPolicyLogged;
+
+static inline bool
+cfd_read_policy_logged(CfdReader *from, CfdReadPolicyLogged *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head));
+}
+
+static inline bool
+cfd_decode_policy_logged(const void *bytes, uint64_t length, CfdReadPolicyLogged *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_policy_logged(&from, out) && from.at == from.end;
 }
 
 typedef struct CfdReadIndexBuilt

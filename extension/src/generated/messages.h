@@ -66,6 +66,13 @@ typedef struct CfdWireClock
 } CFD_IN_MESSAGE CfdWireClock;
 _Static_assert(sizeof(CfdWireClock) == 8, "CfdWireClock");
 
+/* Which statement the messages from here on belong to. Sent only where the keeper has asked for it (ring::WATCH_OFFSET), and only when it is another one than before. */
+typedef struct CfdWireStatement
+{
+	uint64_t	query;	/* Identifier of its query, as pg_stat_statements shows it; 0: it is not known yet. */
+} CFD_IN_MESSAGE CfdWireStatement;
+_Static_assert(sizeof(CfdWireStatement) == 8, "CfdWireStatement");
+
 /* Session's leader only. Other channels may join the session with this pass, which the leader has drawn, until it is withdrawn or another one is announced. */
 typedef struct CfdWireAnnounce
 {
@@ -89,6 +96,20 @@ typedef struct CfdWireOrderableAnswer
 	uint8_t	zero1[4];
 } CFD_IN_MESSAGE CfdWireOrderableAnswer;
 _Static_assert(sizeof(CfdWireOrderableAnswer) == 8, "CfdWireOrderableAnswer");
+
+/* Body of the answer. */
+typedef struct CfdWirePolicyLogAnswer
+{
+	uint64_t	number;	/* Number of the record. */
+} CFD_IN_MESSAGE CfdWirePolicyLogAnswer;
+_Static_assert(sizeof(CfdWirePolicyLogAnswer) == 8, "CfdWirePolicyLogAnswer");
+
+/* The record of Kind::PolicyLog with this number is in the WAL and on disk. */
+typedef struct CfdWirePolicyLogged
+{
+	uint64_t	number;	/* The number. */
+} CFD_IN_MESSAGE CfdWirePolicyLogged;
+_Static_assert(sizeof(CfdWirePolicyLogged) == 8, "CfdWirePolicyLogged");
 
 /* An index of a column is built. Where a client builds it, or who has a restore ticket, the column's values may be compared without a client from then on, to keep it. */
 typedef struct CfdWireIndexBuilt

@@ -118,6 +118,8 @@ fn rings(h: &mut Header) {
     h.define("RING_MAGIC_OFFSET", ring::MAGIC_OFFSET);
     h.define("RING_VERSION_OFFSET", ring::VERSION_OFFSET);
     h.define("PERIOD_OFFSET", ring::PERIOD_OFFSET);
+    h.define("WATCH_OFFSET", ring::WATCH_OFFSET);
+    h.define("WATCH_STATEMENTS", ring::WATCH_STATEMENTS);
     h.define("MAPPING_BYTES", ring::MAPPING_BYTES);
     h.define("REQUEST_CONTROL", ring::REQUEST_CONTROL);
     h.define("REQUEST_DATA", ring::REQUEST_DATA);
@@ -172,6 +174,7 @@ fn messages(h: &mut Header, all: &[Message]) {
         ("Columns of batches", "COLUMN", message::column::NUMBERS),
         ("Tokens", "TOKEN", message::token::NUMBERS),
         ("Ledgers", "LEDGER", message::ledger::NUMBERS),
+        ("Values of indexes", "DERIVED", message::derived::NUMBERS),
         ("Delivery", "DELIVERY", message::delivery::NUMBERS),
     ] {
         h.section(title);

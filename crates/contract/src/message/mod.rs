@@ -250,3 +250,18 @@ pub mod ledger {
         INCLUSION: u32 = 2;
     }
 }
+
+/// Values of an index's expression, which belong to the table and are in partitions of their own.
+pub mod derived {
+    numbers! {
+        /// Attribute numbers from here on are no columns': what an index's expression makes of
+        /// one column has this plus the column's number.
+        ATTRIBUTE: i32 = 65536;
+        /// ... of several columns: this plus a hash of their names.
+        SEVERAL: i32 = 131_072;
+        /// Stands before each column's name in the name of what is made of several.
+        MARK: u8 = 1;
+        /// Maximum number of these columns.
+        SOURCES_MAX: u32 = 16;
+    }
+}

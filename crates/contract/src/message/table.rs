@@ -340,6 +340,13 @@ messages! {
         now: i64,
     };
 
+    /// Which statement the messages from here on belong to. Sent only where the keeper has asked for it
+    /// (`ring::WATCH_OFFSET`), and only when it is another one than before.
+    Statement = 35, body {
+        /// Identifier of its query, as `pg_stat_statements` shows it; 0: it is not known yet.
+        query: u64,
+    };
+
     /// Session's leader only. Other channels may join the session with this pass, which the leader
     /// has drawn, until it is withdrawn or another one is announced.
     Announce = 26, body {
@@ -383,6 +390,18 @@ messages! {
         /// The client's envelope.
         envelope: &'a [u8] [],
     } answer {};
+    /// What owners of columns and definitions said that the WAL does not have yet.
+    PolicyLog = 59, body {} answer<'a> {
+        /// Number of the record.
+        number: u64;
+        /// A redo record; empty: the WAL has everything.
+        record: &'a [u8] [],
+    };
+    /// The record of [`Kind::PolicyLog`] with this number is in the WAL and on disk.
+    PolicyLogged = 60, body {
+        /// The number.
+        number: u64,
+    };
     /// An index of a column is built. Where a client builds it, or who has a restore ticket, the
     /// column's values may be compared without a client from then on, to keep it.
     IndexBuilt = 24, body {
@@ -490,7 +509,7 @@ messages! {
     /// Leases FIDs of columns to the channel: the database gives them to values that the client has
     /// fitted to the columns and sealed ([`crate::envelope::FLAG_FITTED`]), and announces each with
     /// [`Kind::Adopt`]. FIDs that were not used when the channel ends are free again.
-    Lease = 59, body<'a> {
+    Lease = 61, body<'a> {
         /// How many for each column, at most [`super::LEASE_MAX`].
         count: u32,
         /// Number of columns, at most [`super::LEASE_COLUMNS_MAX`].
@@ -510,7 +529,7 @@ messages! {
         record: &'a [u8] [],
     };
     /// Gives leased FIDs the values that a client has sealed.
-    Adopt = 60, body<'a> {
+    Adopt = 62, body<'a> {
         ;
         /// A redo record of adopted values, as it is logged (crate `redo`).
         record: &'a [u8] [],

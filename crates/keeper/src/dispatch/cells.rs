@@ -84,7 +84,7 @@ impl Connection {
         for cell in cells.filter(|cell| !cell.is_empty()) {
             if let Some(fid) = cells::loose(cell) {
                 label = self.union(label, self.operands(&[fid])?.label)?;
-            } else if let Some(column) = cells::column_of(cell)
+            } else if let Some(column) = self.keeper.cells.column_of(cell)
                 && latest != Some(column)
             {
                 latest = Some(column);

@@ -29,6 +29,7 @@ mod rank;
 mod receipt;
 mod recorded;
 mod recovery;
+mod said;
 mod search;
 mod settings;
 mod shown;
@@ -50,7 +51,7 @@ use crate::tickets::Admitted;
 use contract::codec::{Malformed, Part};
 use contract::hello::{Hello, Status, Welcome};
 use contract::message::program::FIRST_HANDLE;
-use contract::{Fid, Kind};
+use contract::{Fid, Kind, body};
 use envelope::handshake::Responder;
 use garbage::Collection;
 use recovery::Worker;
@@ -65,6 +66,8 @@ use zeroize::{Zeroize, Zeroizing};
 
 /// A buffer larger than this is given back when its request is done.
 const KEEP_BYTES: usize = 1024 * 1024;
+/// A buffer larger than this is given back when its statement is done.
+const SMALL_BYTES: usize = 1024;
 /// Codes of kinds are smaller.
 const KINDS: usize = 128;
 
@@ -119,6 +122,8 @@ pub struct Connection {
     remembered: RefCell<authorise::Remembered>,
     /// What is recorded of it goes there.
     tape: Option<Arc<Tape>>,
+    /// What will be recorded once its answer was sent.
+    answered: Option<recorded::Answered>,
     /// Programs below this are one operation, of which a single row has a shorter way.
     singles_below: u32,
     /// FIDs that are leased to the channel.
@@ -195,6 +200,7 @@ impl Connection {
             token_key: None,
             remembered: RefCell::default(),
             tape,
+            answered: None,
             singles_below: FIRST_HANDLE,
             held: leases::Held::default(),
         })
@@ -300,6 +306,7 @@ impl Connection {
             Kind::CellReseal => self.cell_reseal(take(body)?),
             Kind::Ping | Kind::Fence => Ok(()),
             Kind::Policy => self.policy(take(body)?),
+            Kind::PolicyLog => self.policy_log(),
             Kind::Announce => self.announce(&take(body)?),
             Kind::Orderable => self.orderable(take(body)?),
             Kind::PartitionOpen => self.partition_open(take(body)?),
@@ -340,6 +347,10 @@ impl Connection {
             Kind::PutEnvelope => self.put_envelope(take(body)?),
             Kind::CellOpen => self.cell_open(take(body)?),
             Kind::RestoreTicket => self.restore_ticket(take(body)?),
+            Kind::PolicyLogged => {
+                self.policy_logged(take(body)?);
+                Ok(())
+            }
             Kind::IndexBuilt => {
                 self.index_built(&take(body)?);
                 Ok(())
@@ -366,6 +377,8 @@ impl Connection {
             Kind::PartitionDrop => self.partition_drop(take(body)?),
             Kind::Settings => self.settings(take(body)?),
             Kind::Clock => self.clock(take(body)?),
+            // What it says is for the tape only (`recorded`).
+            Kind::Statement => take::<body::Statement>(body).map(|_| ()),
             Kind::Forget => {
                 self.pending = None;
                 Ok(())
@@ -426,6 +439,18 @@ impl Connection {
         self.plain.as_mut_slice().zeroize();
         self.plain.clear();
         self.plain.shrink_to(KEEP_BYTES);
+    }
+
+    /// Nothing of a statement that has ended stays in the buffers: what was opened, keys of columns on their way
+    /// to the client, answers.
+    fn forget_buffers(&mut self) {
+        for buffer in [&mut self.reply, &mut self.scratch, &mut *self.plain] {
+            match buffer.capacity() > SMALL_BYTES {
+                // Freed memory is overwritten.
+                true => *buffer = Vec::new(),
+                false => buffer.zeroize(),
+            }
+        }
     }
 
     /// Gives back what an unusually large request made the buffers grow to.

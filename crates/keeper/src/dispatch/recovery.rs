@@ -60,6 +60,8 @@ impl Worker {
                 | Kind::Settings
                 | Kind::Clock
                 | Kind::Stats
+                | Kind::PolicyLog
+                | Kind::PolicyLogged
                 | Kind::Release => Ok(()),
                 _ => Err(refused("The recovery worker may not ask for it.")),
             },
@@ -99,7 +101,10 @@ impl Connection {
             store, delivery, ..
         } = &*self.keeper;
         let forget = || delivery.forget();
-        Ok(self.durable()?.redo(store, body.record, &forget)?)
+        match self.durable()?.redo(store, body.record, &forget)? {
+            Some(said) => self.hear(&said),
+            None => Ok(()),
+        }
     }
 
     pub(super) fn recovery_done(&mut self, body: body::RecoveryDone) -> Result<(), Failure> {

@@ -235,6 +235,7 @@ impl Durable {
             },
             audit,
             leases: self.leased(&state.leases, leases, store),
+            said: self.said.point(),
             next: store.next_number(),
             partitions: store.list(),
             indexed: indexed(store),

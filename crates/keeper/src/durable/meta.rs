@@ -6,15 +6,17 @@
 //! `u32` 32..36, generation of the redo records `u32` 36..40; the audit log's last number
 //! `u64` 40..48 and its hash 48..80 (versions 2 and 3 have neither); the last run 80..92 (zeros: none),
 //! number of ranges `u32` 92..96, and for each range of records that this run was sent the run that sealed
-//! them and two numbers `u64` (versions 2 to 4 have none of these); number of leases `u32`, and for each the
+//! them and two numbers `u64` (versions 2 to 4 have none of these); how far the WAL has what owners and
+//! definitions said, as two marks (versions 2 to 5 have none); number of leases `u32`, and for each the
 //! generation `u32` and number `u64` of its record, the session's storing key (32 bytes), number of runs `u32`, and for each
-//! run two numbers `u64` (versions 2 to 5 have none of these); then for each partition number,
+//! run two numbers `u64` (versions 2 to 6 have none of these); then for each partition number,
 //! database, relation,
 //! attribute and code of the layout, `u32` each, and 16 bytes that say which column's values
 //! it holds (zeros: not known; version 2 has none of these).
 
 use super::lineage::Sent;
 use crate::leases::Leased;
+use crate::said::{Mark, Point};
 use contract::fid::ARENA_BASE;
 use ledger::Hash;
 use ledger::audit::Head;
@@ -23,8 +25,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use store::{ColumnId, Layout, Listed, PartitionKey};
 use zeroize::Zeroizing;
 
-const VERSION: u8 = 6;
-const WITHOUT_LEASES: u8 = 5;
+const VERSION: u8 = 7;
+const WITHOUT_LEASES: u8 = 6;
+const WITHOUT_SAID: u8 = 5;
 const WITHOUT_RUN: u8 = 4;
 const WITHOUT_AUDIT: u8 = 3;
 const WITHOUT_COLUMNS: u8 = 2;
@@ -56,6 +59,8 @@ pub(super) struct Meta {
     pub sent: Sent,
     /// End of the audit log.
     pub audit: Head,
+    /// How far the WAL has what owners and definitions said.
+    pub said: Point,
     /// Leased FIDs without values.
     pub leases: Vec<Leased>,
     /// Partition numbers from here on have never been used.
@@ -87,6 +92,8 @@ impl Meta {
             out.extend_from_slice(&from.to_le_bytes());
             out.extend_from_slice(&to.to_le_bytes());
         }
+        self.said.rules.encode(&mut out);
+        self.said.standing.encode(&mut out);
         put_leases(&self.leases, &mut out);
         for Listed { number, key } in &self.partitions {
             let attribute = key.attribute as u32;
@@ -117,13 +124,7 @@ impl Meta {
         let [version, 0, 0, 0] = *first else {
             return None;
         };
-        let Since {
-            audit,
-            run,
-            sent,
-            leases,
-            rest,
-        } = since(version, rest)?;
+        let (later, rest) = of_later_versions(version, rest)?;
         let width = match version {
             WITHOUT_COLUMNS => PARTITION_BYTES,
             _ => PARTITION_BYTES + COLUMN_BYTES,
@@ -152,52 +153,47 @@ impl Meta {
             store: wide(i0, i1),
             timeline: u32::from_le_bytes(*timeline),
             generation: u32::from_le_bytes(*generation),
-            run,
-            sent,
-            audit,
-            leases,
             next: u32::from_le_bytes(*next),
             indexed: searched,
             partitions,
             columns,
+            ..later
         })
     }
 }
 
-fn wide(low: &[u8; 4], high: &[u8; 4]) -> u64 {
-    u64::from(u32::from_le_bytes(*low)) | u64::from(u32::from_le_bytes(*high)) << 32
-}
-
-/// What not all versions have.
-struct Since<'a> {
-    audit: Head,
-    run: Option<Epoch>,
-    sent: Sent,
-    leases: Vec<Leased>,
-    rest: &'a [u8],
-}
-
-fn since(version: u8, rest: &[u8]) -> Option<Since<'_>> {
+/// What later versions have before the partitions, and the bytes after it.
+fn of_later_versions(version: u8, rest: &[u8]) -> Option<(Meta, &[u8])> {
     let (audit, rest) = match version {
-        WITHOUT_RUN | WITHOUT_LEASES | VERSION => audit_head(rest)?,
+        WITHOUT_RUN | WITHOUT_SAID | WITHOUT_LEASES | VERSION => audit_head(rest)?,
         WITHOUT_COLUMNS | WITHOUT_AUDIT => (Head::default(), rest),
         _ => return None,
     };
     let (run, sent, rest) = match version {
-        WITHOUT_LEASES | VERSION => runs(rest)?,
+        WITHOUT_SAID | WITHOUT_LEASES | VERSION => runs(rest)?,
         _ => (None, Sent::default(), rest),
+    };
+    let (said, rest) = match version {
+        WITHOUT_LEASES | VERSION => point(rest)?,
+        _ => (Point::default(), rest),
     };
     let (leases, rest) = match version {
         VERSION => leased(rest)?,
         _ => (Vec::new(), rest),
     };
-    Some(Since {
+    let meta = Meta {
         audit,
         run,
         sent,
+        said,
         leases,
-        rest,
-    })
+        ..Meta::default()
+    };
+    Some((meta, rest))
+}
+
+fn wide(low: &[u8; 4], high: &[u8; 4]) -> u64 {
+    u64::from(u32::from_le_bytes(*low)) | u64::from(u32::from_le_bytes(*high)) << 32
 }
 
 /// The end of the audit log, and the bytes after it.
@@ -268,6 +264,15 @@ fn leased(mut rest: &[u8]) -> Option<(Vec<Leased>, &[u8])> {
     Some((leases, rest))
 }
 
+/// How far the WAL has what was said, and the bytes after that.
+fn point(mut bytes: &[u8]) -> Option<(Point, &[u8])> {
+    let point = Point {
+        rules: Mark::take(&mut bytes)?,
+        standing: Mark::take(&mut bytes)?,
+    };
+    Some((point, bytes))
+}
+
 /// Combines a layout and whether the column is indexed into one number.
 pub(super) fn layout_code(layout: Layout, indexed: bool) -> u32 {
     layout.code() | if indexed { INDEXED } else { 0 }
@@ -327,6 +332,10 @@ mod tests {
                 number: 12,
                 hash: Hash([9; 32]),
             },
+            said: Point {
+                rules: Mark::of(4, b"rules"),
+                standing: Mark::of(5, b"standing"),
+            },
             leases: vec![Leased {
                 order: Order {
                     generation: 76,
@@ -344,18 +353,22 @@ mod tests {
             columns: BTreeMap::from([(8, [7; 16])]),
         };
         let bytes = meta.encode();
-        assert_eq!(bytes.len(), 264);
+        assert_eq!(bytes.len(), 312);
         assert_eq!(Meta::decode(&bytes), Some(meta));
         assert_eq!(Meta::decode(&[]), Some(Meta::default()));
-        for length in 1..192 {
+        for length in 1..240 {
             assert_eq!(Meta::decode(&bytes[..length]), None);
         }
-        assert_eq!(Meta::decode(&bytes[..263]), None);
+        assert_eq!(Meta::decode(&bytes[..311]), None);
         let mut older = bytes.clone();
-        older.drain(124..192);
+        older.drain(172..240);
+        older[0] = 6;
+        let leases = Meta::decode(&older).map(|m| (m.columns.len(), m.leases.len()));
+        assert_eq!(leases, Some((1, 0)));
+        older.drain(124..172);
         older[0] = 5;
-        let leases = Meta::decode(&older).map(|m| (m.columns.len(), m.leases.len(), m.run));
-        assert_eq!(leases, Some((1, 0, Some([5; 12]))));
+        let said = Meta::decode(&older).map(|m| (m.columns.len(), m.run, m.said));
+        assert_eq!(said, Some((1, Some([5; 12]), Point::default())));
         older.drain(80..124);
         older[0] = 4;
         let runs = Meta::decode(&older).map(|m| (m.columns.len(), m.audit.number, m.run));
@@ -369,7 +382,7 @@ mod tests {
         older[0] = 2;
         let columns = Meta::decode(&older).map(|m| (m.partitions.len(), m.columns.len()));
         assert_eq!(columns, Some((2, 0)));
-        for at in [0, 1, 92, 192 + 16] {
+        for at in [0, 1, 92, 240 + 16] {
             let mut changed = bytes.clone();
             changed[at] ^= 0x40;
             assert_eq!(Meta::decode(&changed), None, "{at}");

@@ -13,7 +13,7 @@ use values::Value;
 const INT: TypeCode = TypeCode::Int4;
 
 /// What a value's envelope is, asked for in a form and a period.
-fn asked(backend: &mut Backend, fid: Fid, form: u8, period: u64) -> Option<Vec<u8>> {
+pub fn asked(backend: &mut Backend, fid: Fid, form: u8, period: u64) -> Option<Vec<u8>> {
     asked_as(backend, (fid, INT), form, period)
 }
 

@@ -19,6 +19,7 @@ mod copies;
 mod damage;
 mod leases;
 mod runs;
+mod said;
 mod spliced;
 mod sweeps;
 

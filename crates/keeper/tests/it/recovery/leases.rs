@@ -69,7 +69,7 @@ fn adopted(backend: &Backend, fid: Fid, column: &str, value: i32) -> Vec<u8> {
     // As extension/src/value writes it: header 4, target 20, nonce 12, and the rest.
     let (header, rest) = sealed.split_at(4);
     let (nonce, cipher) = rest[20..].split_at(12);
-    let mut record = vec![redo::VERSION, 7];
+    let mut record = vec![redo::VERSION, 8];
     record.extend_from_slice(&fid.0.to_le_bytes());
     record.extend_from_slice(&rest[16..20]);
     record.extend_from_slice(&nonce[4..10]);
