@@ -7,8 +7,10 @@
 //! Invariants: a leased FID is given one value at most; a value that does not open, or does not fit, leaves
 //! the zero of its type, as it did when it was adopted.
 
+use super::{State, of_redo};
 use crate::fitted;
 use crate::leases::Leased;
+use contract::Fid;
 use envelope::{Opener, StoringKey};
 use redo::{Item, Order};
 use std::collections::BTreeMap;
@@ -123,6 +125,39 @@ impl Open {
         let value = fitted::open(&of.opener, &name, t, item).or_else(|_| fitted::zero(t))?;
         let values = std::iter::once(store::Scalar::of(&value));
         Ok(partition.restore(t, fid.slot(), values)? == 1)
+    }
+}
+
+impl State {
+    /// The FIDs of a lease are free, and may be given values.
+    pub(super) fn apply_lease(
+        &mut self,
+        store: &Store,
+        order: Order,
+        lease: &redo::Lease,
+    ) -> Result<(), Error> {
+        let mut runs = Vec::new();
+        for (first, count) in &lease.runs {
+            for part in self.history.set(order, *first, *count) {
+                part.clone().for_each(|fid| {
+                    store.free(Fid(fid));
+                });
+                runs.push((part.start, part.end - part.start));
+            }
+        }
+        let key = Zeroizing::new(lease.key);
+        self.leases.add(&Leased { order, key, runs })
+    }
+
+    /// Gives leased FIDs the values that clients have sealed.
+    pub(super) fn apply_adopted(&mut self, store: &Store, record: &[u8]) -> Result<(), Error> {
+        let adopted = redo::Adopted::parse(record).map_err(of_redo)?;
+        for item in adopted.items() {
+            let permits = |order, fid| self.history.permits(order, fid);
+            let given = self.leases.adopt(store, &item, permits)?;
+            self.history.stale += u64::from(!given);
+        }
+        Ok(())
     }
 }
 

@@ -20,7 +20,6 @@ mod pages;
 pub use backup::accept_backup;
 
 use crate::config::Config;
-use crate::leases::Leased;
 use crate::said::{Logged, Said};
 use channel::hidden;
 use channel::secret::Secret;
@@ -242,39 +241,6 @@ impl State {
                     }
                 }
             }
-        }
-        Ok(())
-    }
-}
-
-impl State {
-    /// The FIDs of a lease are free, and may be given values.
-    fn apply_lease(
-        &mut self,
-        store: &Store,
-        order: Order,
-        lease: &redo::Lease,
-    ) -> Result<(), Error> {
-        let mut runs = Vec::new();
-        for (first, count) in &lease.runs {
-            for part in self.history.set(order, *first, *count) {
-                part.clone().for_each(|fid| {
-                    store.free(Fid(fid));
-                });
-                runs.push((part.start, part.end - part.start));
-            }
-        }
-        let key = Zeroizing::new(lease.key);
-        self.leases.add(&Leased { order, key, runs })
-    }
-
-    /// Gives leased FIDs the values that clients have sealed.
-    fn apply_adopted(&mut self, store: &Store, record: &[u8]) -> Result<(), Error> {
-        let adopted = redo::Adopted::parse(record).map_err(of_redo)?;
-        for item in adopted.items() {
-            let permits = |order, fid| self.history.permits(order, fid);
-            let given = self.leases.adopt(store, &item, permits)?;
-            self.history.stale += u64::from(!given);
         }
         Ok(())
     }
