@@ -471,6 +471,60 @@ golden_promote_answer(void)
 }
 
 static void
+golden_lease(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x02', '\x00', '\x00', '\x00', '\x02', '\x03', '\x04', '\x05',
+		'\x03', '\x04', '\x05', '\x06',
+	};
+	CfdReadLease read;
+	const CfdWireLease filled = {.count = 67305985u, .columns = 2u};
+
+	check(cfd_decode_lease(golden_bytes, 16, &read), "Lease is read");
+	check(read.head.count == (uint32_t) UINT64_C(67305985), "count of Lease");
+	check(read.head.columns == (uint32_t) UINT64_C(2), "columns of Lease");
+	check(read.partitions_count == 2 && sizeof(CfdWireU32) * 2 == 8 && (const char *) read.partitions == golden_bytes + 8, "partitions of Lease");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "Lease filled");
+	check(!cfd_decode_lease(golden_bytes, 15, &read), "Lease cut short");
+}
+
+static void
+golden_lease_answer(void)
+{
+	static const char golden_bytes[] = {
+		'\x02', '\x00', '\x00', '\x00', '\x02', '\x00', '\x00', '\x00', '\x01', '\x02', '\x03', '\x04',
+		'\x05', '\x06', '\x07', '\x08', '\x02', '\x03', '\x04', '\x05', '\x00', '\x00', '\x00', '\x00',
+		'\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x09', '\x0a', '\x04', '\x05', '\x06', '\x07',
+		'\x00', '\x00', '\x00', '\x00', '\x05', '\x06', '\x07', '\x08', '\x09', '\x0a', '\x0b', '\x0c',
+		'\x06', '\x07', '\x08', '\x09', '\x0a', '\x0b', '\x0c', '\x0d', '\x07', '\x08', '\x09', '\x0a',
+		'\x0b', '\x0c', '\x0d', '\x0e', '\x08', '\x09', '\x0a', '\x0b', '\x0c', '\x0d', '\x0e', '\x0f',
+		'\x01', '\x02',
+	};
+	CfdReadLeaseAnswer read;
+	const CfdWireLeaseAnswer filled = {.count = 2u, .columns = 2u};
+
+	check(cfd_decode_lease_answer(golden_bytes, 74, &read), "LeaseAnswer is read");
+	check(read.head.count == (uint32_t) UINT64_C(2), "count of Lease");
+	check(read.head.columns == (uint32_t) UINT64_C(2), "columns of Lease");
+	check(read.runs_count == 2 && sizeof(CfdWireRun) * 2 == 32 && (const char *) read.runs == golden_bytes + 8, "runs of Lease");
+	check(read.names_count == 2 && sizeof(CfdWireIdentity) * 2 == 32 && (const char *) read.names == golden_bytes + 40, "names of Lease");
+	check(read.record_length == 2 && (const char *) read.record == golden_bytes + 72, "record of Lease");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "LeaseAnswer filled");
+}
+
+static void
+golden_adopt(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02',
+	};
+	CfdReadAdopt read;
+
+	check(cfd_decode_adopt(golden_bytes, 2, &read), "Adopt is read");
+	check(read.record_length == 2 && (const char *) read.record == golden_bytes + 0, "record of Adopt");
+}
+
+static void
 golden_partition_logged(void)
 {
 	static const char golden_bytes[] = {
@@ -2147,6 +2201,9 @@ golden_messages(void)
 	golden_partition_drop();
 	golden_promote();
 	golden_promote_answer();
+	golden_lease();
+	golden_lease_answer();
+	golden_adopt();
 	golden_partition_logged();
 	golden_garbage_begin();
 	golden_garbage_begin_answer();

@@ -50,6 +50,17 @@ pub struct Reply<'a> {
     bell: &'a mut SocketBell,
 }
 
+/// Shows another thread how much the backend has sent.
+#[derive(Clone, Debug)]
+pub struct Backlog(Arc<Mapping>);
+
+impl Backlog {
+    /// Bytes that the backend has published since the channel was opened, as it says.
+    pub fn sent(&self) -> u64 {
+        self.0.sent()
+    }
+}
+
 /// Shuts a channel down from another thread.
 #[derive(Clone, Debug)]
 pub struct Shutdown(Arc<Line>);
@@ -75,6 +86,16 @@ impl KeeperEnd {
     /// A handle with which another thread can publish the period.
     pub fn period(&self) -> Period {
         Period(Arc::clone(&self.mapping))
+    }
+
+    /// A handle with which another thread can see how much was sent.
+    pub fn backlog(&self) -> Backlog {
+        Backlog(Arc::clone(&self.mapping))
+    }
+
+    /// Bytes of requests that were taken from the ring.
+    pub fn taken(&self) -> u64 {
+        self.requests.position()
     }
 
     /// A handle with which another thread can end this channel.

@@ -32,7 +32,7 @@ mod socket;
 mod spin;
 
 pub use backend::{Answer, BackendEnd, ConnectError};
-pub use keeper::{KeeperEnd, Period, Reply, Shutdown};
+pub use keeper::{Backlog, KeeperEnd, Period, Reply, Shutdown};
 pub use listener::{HelloError, Listener, PeerCred, Pending};
 
 /// Why a channel cannot be used any more. [`Error::TooLong`] is an exception: the message was not

@@ -6,7 +6,7 @@
 //! seals preserve the size of the mapping.
 #![allow(unsafe_code)]
 
-use crate::ring::{Memory, Position, SMALL_BYTES, Side, Words, bytes_of};
+use crate::ring::{BELOW_TAG, Memory, Position, SMALL_BYTES, Side, Words, bytes_of};
 use contract::ring::{
     ANSWER_CONTROL, ANSWER_DATA, ANSWER_RING_BYTES, BESIDE_WORDS, MAGIC, MAGIC_OFFSET,
     MAPPING_BYTES, PERIOD_OFFSET, REQUEST_CONTROL, REQUEST_DATA, REQUEST_RING_BYTES,
@@ -87,6 +87,12 @@ impl Mapping {
     /// Publishes the current period to the backend ([`PERIOD_OFFSET`]).
     pub(crate) fn set_period(&self, period: u64) {
         self.word64(PERIOD_OFFSET).store(period, Ordering::SeqCst);
+    }
+
+    /// Bytes of requests that the backend has published, as it says.
+    pub(crate) fn sent(&self) -> u64 {
+        let word = self.word64(REQUEST_CONTROL + control::WRITTEN);
+        word.load(Ordering::SeqCst) & BELOW_TAG
     }
 
     /// Publishes whether the channel is recorded ([`WATCH_OFFSET`]).

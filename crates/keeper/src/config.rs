@@ -89,6 +89,9 @@ pub struct Config {
     /// Whether clients are given the keys of columns that they may see, so that the database can
     /// reuse envelopes that were made for other clients (docs/decisions.md).
     pub deliver: bool,
+    /// Whether identifiers are leased, so that values sealed by clients are stored without an answer
+    /// (docs/decisions.md, "Client-sealed redo").
+    pub lease: bool,
     /// Memory for the temporary values of one session.
     pub session_memory_limit: Bytes,
     /// Maximum number of open channels.
@@ -153,6 +156,7 @@ impl Default for Config {
             memory_budget: share(memory, 5),
             read_ahead: true,
             deliver: true,
+            lease: false,
             session_memory_limit: Bytes(1 << 30),
             max_channels: 512,
             session_channels: 64,

@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::dispatch::Connection;
 use crate::fail;
 use crate::keeper::Keeper;
+use crate::leases::Progress;
 use channel::{HelloError, KeeperEnd, Listener, Pending, Reply, Shutdown};
 use contract::hello::{Hello, Status};
 use contract::{Kind, VERSION};
@@ -206,7 +207,7 @@ impl Server {
             let _ = pending.refuse(Status::TooManyChannels);
             return;
         };
-        let connection = match Connection::open(&self.keeper, &hello) {
+        let mut connection = match Connection::open(&self.keeper, &hello) {
             Ok(connection) => connection,
             Err(status) => {
                 tracing::warn!(?status, pid = hello.pid, "refused a backend");
@@ -218,6 +219,7 @@ impl Server {
         match pending.accept(welcome) {
             Ok(end) => {
                 if self.admit(number, &end, connection.open_to_client()) {
+                    connection.may_lease(number, Progress::new(end.backlog()));
                     let session = welcome.session;
                     tracing::debug!(channel = number, session, pid = hello.pid, "open");
                     let messages = converse(end, connection);
@@ -279,6 +281,7 @@ fn converse(mut end: KeeperEnd, mut connection: Connection) -> u64 {
     let mut buffer = Vec::new();
     let mut messages = 0;
     loop {
+        connection.dealt_with(end.taken());
         let (header, body, mut reply) = match end.request(&mut buffer) {
             Ok(request) => request,
             Err(channel::Error::Closed) => return messages,

@@ -1,6 +1,6 @@
 //! Sealing and opening.
 
-use crate::{Error, Kind, Partition, Promoted, Promotion, Record, Runs, Sweep, VERSION};
+use crate::{Error, Kind, Lease, Partition, Promoted, Promotion, Record, Runs, Sweep, VERSION};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::{hkdf, hmac, rand};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -146,6 +146,21 @@ impl Sealer {
         self.seal(Kind::Drop, &partition.to_le_bytes())
     }
 
+    /// Seals a lease. Returns its place in the history, too.
+    ///
+    /// # Errors
+    /// As [`Sealer::promotion`].
+    pub fn lease(&self, lease: &Lease) -> Result<(Order, Vec<u8>), Error> {
+        let record = self.seal(Kind::Lease, &lease.encode())?;
+        let (counter, rest) = record
+            .get(2..)
+            .and_then(|r| r.split_at_checked(COUNTER_BYTES))
+            .ok_or(Error::Refused)?;
+        let generation = rest.get(EPOCH_BYTES..).unwrap_or_default();
+        let order = order(generation, counter).ok_or(Error::Refused)?;
+        Ok((order, record))
+    }
+
     /// Seals what owners and definitions said, compressed.
     ///
     /// # Errors
@@ -251,6 +266,8 @@ impl Opener {
             Kind::Runs => Promoted::parse(&body, true).map(Record::Promotion),
             Kind::Partition => Partition::parse(&body).map(Record::Partition),
             Kind::Sweep => Sweep::parse(&body).map(Record::Sweep),
+            Kind::Lease => Lease::parse(&body).map(Record::Lease),
+            Kind::Adopted => Err(Error::Malformed),
             Kind::Policy => {
                 let unpacked = pack::unpack(&body).ok_or(Error::Malformed);
                 unpacked.map(Record::Policy)

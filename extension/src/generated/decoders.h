@@ -698,6 +698,76 @@ cfd_decode_promote_answer(const void *bytes, uint64_t length, CfdReadPromoteAnsw
 	return cfd_read_promote_answer(&from, out) && from.at == from.end;
 }
 
+typedef struct CfdReadLease
+{
+	CfdWireLease head;
+	const CfdWireU32 *partitions;
+	uint64_t	partitions_count;
+} CfdReadLease;
+
+static inline bool
+cfd_read_lease(CfdReader *from, CfdReadLease *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_list(from, (uint64_t) out->head.columns, 4, (const void **) &out->partitions, &out->partitions_count);
+}
+
+static inline bool
+cfd_decode_lease(const void *bytes, uint64_t length, CfdReadLease *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_lease(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadLeaseAnswer
+{
+	CfdWireLeaseAnswer head;
+	const CfdWireRun *runs;
+	uint64_t	runs_count;
+	const CfdWireIdentity *names;
+	uint64_t	names_count;
+	const uint8_t *record;
+	uint64_t	record_length;
+} CfdReadLeaseAnswer;
+
+static inline bool
+cfd_read_lease_answer(CfdReader *from, CfdReadLeaseAnswer *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_list(from, (uint64_t) out->head.count, 16, (const void **) &out->runs, &out->runs_count) &&
+		cfd_take_list(from, (uint64_t) out->head.columns, 16, (const void **) &out->names, &out->names_count) &&
+		cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->record, &out->record_length);
+}
+
+static inline bool
+cfd_decode_lease_answer(const void *bytes, uint64_t length, CfdReadLeaseAnswer *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_lease_answer(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadAdopt
+{
+	const uint8_t *record;
+	uint64_t	record_length;
+} CfdReadAdopt;
+
+static inline bool
+cfd_read_adopt(CfdReader *from, CfdReadAdopt *out)
+{
+	return cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->record, &out->record_length);
+}
+
+static inline bool
+cfd_decode_adopt(const void *bytes, uint64_t length, CfdReadAdopt *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_adopt(&from, out) && from.at == from.end;
+}
+
 typedef struct CfdReadPartitionLogged
 {
 	CfdWirePartitionLogged head;

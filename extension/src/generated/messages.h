@@ -227,6 +227,39 @@ typedef struct CfdWirePromoteAnswer
 } CFD_IN_MESSAGE CfdWirePromoteAnswer;
 _Static_assert(sizeof(CfdWirePromoteAnswer) == 16, "CfdWirePromoteAnswer");
 
+/* Leases FIDs of columns to the channel: the database gives them to values that the client has fitted to the columns and sealed (crate::envelope::FLAG_FITTED), and announces each with Kind::Adopt. FIDs that were not used when the channel ends are free again. */
+typedef struct CfdWireLease
+{
+	uint32_t	count;	/* How many for each column, at most super::LEASE_MAX. */
+	uint32_t	columns;	/* Number of columns, at most super::LEASE_COLUMNS_MAX. */
+} CFD_IN_MESSAGE CfdWireLease;
+_Static_assert(sizeof(CfdWireLease) == 8, "CfdWireLease");
+
+/* FIDs that count up. */
+typedef struct CfdWireRun
+{
+	CfdFid	first;	/* The first of them. */
+	uint32_t	length;	/* How many there are, not 0. */
+	uint8_t	zero1[4];
+} CFD_IN_MESSAGE CfdWireRun;
+_Static_assert(sizeof(CfdWireRun) == 16, "CfdWireRun");
+
+/* Identity of a column, as envelopes name it. */
+typedef struct CfdWireIdentity
+{
+	uint64_t	high;	/* Its first half. */
+	uint64_t	low;	/* Its second half. */
+} CFD_IN_MESSAGE CfdWireIdentity;
+_Static_assert(sizeof(CfdWireIdentity) == 16, "CfdWireIdentity");
+
+/* Body of the answer. */
+typedef struct CfdWireLeaseAnswer
+{
+	uint32_t	count;	/* Number of runs; 0: nothing is leased. */
+	uint32_t	columns;	/* Number of columns. */
+} CFD_IN_MESSAGE CfdWireLeaseAnswer;
+_Static_assert(sizeof(CfdWireLeaseAnswer) == 8, "CfdWireLeaseAnswer");
+
 /* The redo record of a partition's making is in the WAL and on disk. */
 typedef struct CfdWirePartitionLogged
 {
@@ -716,15 +749,6 @@ typedef struct CfdWirePromoteSearchAnswer
 	uint64_t	period;	/* The period that the envelopes are of. */
 } CFD_IN_MESSAGE CfdWirePromoteSearchAnswer;
 _Static_assert(sizeof(CfdWirePromoteSearchAnswer) == 24, "CfdWirePromoteSearchAnswer");
-
-/* FIDs that count up. */
-typedef struct CfdWireRun
-{
-	CfdFid	first;	/* The first of them. */
-	uint32_t	length;	/* How many there are, not 0. */
-	uint8_t	zero1[4];
-} CFD_IN_MESSAGE CfdWireRun;
-_Static_assert(sizeof(CfdWireRun) == 16, "CfdWireRun");
 
 /* What goes into one column, or came to be in it. */
 typedef struct CfdWireColumnRuns

@@ -35,6 +35,8 @@
 #define KIND_DROP 4
 #define KIND_RUNS 5
 #define KIND_POLICY 6
+#define KIND_LEASE 7
+#define KIND_ADOPTED 8
 /* The resource manager may use the upper four bits of the info byte. */
 #define INFO_OF_KIND(kind) ((uint8) (((kind) & 0x0f) << 4))
 #define KIND_OF_INFO(info) (((info) & ~XLR_INFO_MASK) >> 4)
@@ -71,6 +73,10 @@ identify(uint8 info)
 			return "PROMOTION";
 		case KIND_RUNS:
 			return "PROMOTION_RUNS";
+		case KIND_LEASE:
+			return "LEASE";
+		case KIND_ADOPTED:
+			return "ADOPTED";
 		case KIND_PARTITION:
 			return "PARTITION";
 		case KIND_SWEEP:

@@ -199,6 +199,9 @@ fn envelopes(h: &mut Header) {
     h.define("ENVELOPE_FLAG_HANDLE", envelope::FLAG_HANDLE);
     h.define("ENVELOPE_FLAG_BATCH", envelope::FLAG_BATCH);
     h.define("ENVELOPE_FLAG_KEYED", envelope::FLAG_KEYED);
+    h.define("ENVELOPE_FLAG_FITTED", envelope::FLAG_FITTED);
+    h.define("ENVELOPE_COLUMN_BYTES", envelope::COLUMN_BYTES);
+    h.define("ENVELOPE_TARGET_BYTES", envelope::TARGET_BYTES);
     h.define("ENVELOPE_COUNT_BYTES", envelope::COUNT_BYTES);
     h.define("ENVELOPE_REFERENCE", envelope::REFERENCE);
     h.define("BATCH_MAX", envelope::BATCH_MAX);

@@ -27,6 +27,10 @@ numbers! {
     NOT_PROMOTED: u64 = u64::MAX;
     /// In [`Kind::GarbageBegin`]: all partitions of a database that is no more.
     WHOLE_DATABASE: u32 = u32::MAX;
+    /// The largest number of FIDs of a column in one lease.
+    LEASE_MAX: u32 = 1024;
+    /// The largest number of columns in one lease.
+    LEASE_COLUMNS_MAX: u32 = 64;
     /// What [`Kind::RecoveryState`] answers: the keeper needs the WAL from its checkpoint on.
     STANDING_RECOVERS: u32 = 0;
     /// ...: it serves a cluster that writes, and needs no WAL.

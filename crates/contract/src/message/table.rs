@@ -56,6 +56,13 @@ record! {
         /// How many there are, not 0.
         length: u32 => 4 zeros,
     }
+    /// Identity of a column, as envelopes name it.
+    Identity {
+        /// Its first half.
+        high: u64,
+        /// Its second half.
+        low: u64,
+    }
     /// A registered program, and where its results go.
     Target {
         /// Handle of the program.
@@ -498,6 +505,34 @@ messages! {
         /// For each value of which one was wanted, as [`super::delivery::DELIVERY`] has it; empty if the
         /// keeper gives none. None at all if it gives none from there on.
         envelopes: Each<'a, Sealed<'a>> [],
+    };
+    /// Leases FIDs of columns to the channel: the database gives them to values that the client has
+    /// fitted to the columns and sealed ([`crate::envelope::FLAG_FITTED`]), and announces each with
+    /// [`Kind::Adopt`]. FIDs that were not used when the channel ends are free again.
+    Lease = 61, body<'a> {
+        /// How many for each column, at most [`super::LEASE_MAX`].
+        count: u32,
+        /// Number of columns, at most [`super::LEASE_COLUMNS_MAX`].
+        columns: u32;
+        /// Partitions of the columns.
+        partitions: List<'a, u32> [columns],
+    } answer<'a> {
+        /// Number of runs; 0: nothing is leased.
+        count: u32,
+        /// Number of columns.
+        columns: u32;
+        /// The FIDs.
+        runs: List<'a, Run> [count],
+        /// Which column each partition is of: what an envelope must name.
+        names: List<'a, Identity> [columns],
+        /// A redo record, which must be in the WAL before any record with one of the FIDs.
+        record: &'a [u8] [],
+    };
+    /// Gives leased FIDs the values that a client has sealed.
+    Adopt = 62, body<'a> {
+        ;
+        /// A redo record of adopted values, as it is logged (crate `redo`).
+        record: &'a [u8] [],
     };
     /// The redo record of a partition's making is in the WAL and on disk.
     PartitionLogged = 51, body {

@@ -132,6 +132,7 @@ impl Connection {
                 let client = self.client.as_ref().ok_or_else(fail::no_client)?;
                 let (opener, label) = match parsed.origin {
                     Origin::Keeper => (&client.echo, provenance::EXPORT),
+                    _ if parsed.target.is_some() => (&client.opens_fitted, provenance::CLIENT),
                     _ => (&client.opener, provenance::CLIENT),
                 };
                 opener

@@ -8,8 +8,8 @@ use crate::fail::{self, Ended, Failure};
 use crate::session::Client;
 use channel::hidden;
 use contract::{answer, body};
-use envelope::Evidence;
 use envelope::handshake::Responder;
+use envelope::{Evidence, Opener};
 use evidence::Purpose;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
@@ -64,9 +64,12 @@ impl Connection {
             responder.ok_or_else(|| failed(envelope::Error::Handshake("message out of order")))?;
         let finished = hidden::keys(|| {
             let (key, keys) = responder.finish(message)?;
-            Ok((key, keys.echo()?, keys.into_keeper()?))
+            let storing = keys.storing()?;
+            let stored = (Opener::storing(&storing)?, storing);
+            Ok((key, keys.echo()?, stored, keys.into_keeper()?))
         });
-        let (key, echo, (sealer, opener)) = finished.map_err(full)?.map_err(failed)?;
+        let (key, echo, (opens_fitted, storing), (sealer, opener)) =
+            finished.map_err(full)?.map_err(failed)?;
         let name = self.keeper.clients.name(&key);
         self.keeper.withdrawn.ring();
         let Some(name) = name else {
@@ -88,6 +91,8 @@ impl Connection {
             sealer,
             opener,
             echo,
+            storing: Arc::new(storing),
+            opens_fitted,
         };
         let session = &self.session;
         self.keeper.collect_from(session);

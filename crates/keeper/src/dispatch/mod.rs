@@ -20,6 +20,7 @@ mod evaluate;
 mod garbage;
 mod handshake;
 mod join;
+mod leases;
 mod ledger;
 mod load;
 mod policy;
@@ -125,6 +126,8 @@ pub struct Connection {
     answered: Option<recorded::Answered>,
     /// Programs below this are one operation, of which a single row has a shorter way.
     singles_below: u32,
+    /// FIDs that are leased to the channel.
+    held: leases::Held,
 }
 
 /// Whether an answer to this may be the error of an earlier one-way request. Answers
@@ -137,6 +140,13 @@ fn tells_errors(kind: Kind) -> bool {
         kind,
         Ping | Handshake | DeclassifyBatch | DeclassifyGroups | EvalBatch | GetEnvelopes | Tokens
     )
+}
+
+fn same_client(one: Option<&Arc<Client>>, other: Option<&Arc<Client>>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+        (one, other) => one.is_none() && other.is_none(),
+    }
 }
 
 /// What a body says, if it is what its kind asks for.
@@ -192,6 +202,7 @@ impl Connection {
             tape,
             answered: None,
             singles_below: FIRST_HANDLE,
+            held: leases::Held::default(),
         })
     }
 
@@ -280,6 +291,7 @@ impl Connection {
             Kind::GetEnvelopes => self.get_envelopes(take(body)?),
             Kind::Promote => self.promote(take(body)?),
             Kind::PromoteSearch => self.promote_search(take(body)?),
+            Kind::Lease => self.lease_fids(take(body)?),
             Kind::PromoteRuns => self.promote_runs(take(body)?),
             Kind::Search => self.search(take(body)?),
             Kind::SearchMany => self.search_many(take(body)?),
@@ -344,6 +356,7 @@ impl Connection {
                 Ok(())
             }
             Kind::Grant => self.grant(take(body)?),
+            Kind::Adopt => self.adopt(take(body)?),
             Kind::Withdraw => {
                 self.withdraw();
                 Ok(())
@@ -409,6 +422,9 @@ impl Connection {
             client.as_deref(),
             self.tape.take(),
         );
+        if !same_client(self.client.as_ref(), client.as_ref()) {
+            self.end_leases();
+        }
         self.client = client;
         self.ticket = ticket;
         self.forget_covered();
@@ -448,6 +464,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
+        self.end_leases();
         self.garbage_end();
         self.ledger_gone();
         self.settle();

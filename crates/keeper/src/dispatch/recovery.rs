@@ -175,6 +175,9 @@ impl Connection {
         };
         let store = &self.keeper.store;
         let audit = self.keeper.audit.head()?;
-        Ok(self.durable()?.checkpoint(store, at, audit)?)
+        let leases = &self.keeper.leases;
+        // What is in the WAL before the checkpoint's position has been sent before this message.
+        leases.catch_up()?;
+        Ok(self.durable()?.checkpoint(store, at, (audit, leases))?)
     }
 }

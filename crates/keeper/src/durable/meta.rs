@@ -7,21 +7,26 @@
 //! `u64` 40..48 and its hash 48..80 (versions 2 and 3 have neither); the last run 80..92 (zeros: none),
 //! number of ranges `u32` 92..96, and for each range of records that this run was sent the run that sealed
 //! them and two numbers `u64` (versions 2 to 4 have none of these); how far the WAL has what owners and
-//! definitions said, as two marks (versions 2 to 5 have none); then for each partition number,
+//! definitions said, as two marks (versions 2 to 5 have none); number of leases `u32`, and for each the
+//! generation `u32` and number `u64` of its record, the session's storing key (32 bytes), number of runs `u32`, and for each
+//! run two numbers `u64` (versions 2 to 6 have none of these); then for each partition number,
 //! database, relation,
 //! attribute and code of the layout, `u32` each, and 16 bytes that say which column's values
 //! it holds (zeros: not known; version 2 has none of these).
 
 use super::lineage::Sent;
+use crate::leases::Leased;
 use crate::said::{Mark, Point};
 use contract::fid::ARENA_BASE;
 use ledger::Hash;
 use ledger::audit::Head;
-use redo::Epoch;
+use redo::{Epoch, Order};
 use std::collections::{BTreeMap, BTreeSet};
 use store::{ColumnId, Layout, Listed, PartitionKey};
+use zeroize::Zeroizing;
 
-const VERSION: u8 = 6;
+const VERSION: u8 = 7;
+const WITHOUT_LEASES: u8 = 6;
 const WITHOUT_SAID: u8 = 5;
 const WITHOUT_RUN: u8 = 4;
 const WITHOUT_AUDIT: u8 = 3;
@@ -56,6 +61,8 @@ pub(super) struct Meta {
     pub audit: Head,
     /// How far the WAL has what owners and definitions said.
     pub said: Point,
+    /// Leased FIDs without values.
+    pub leases: Vec<Leased>,
     /// Partition numbers from here on have never been used.
     pub next: u32,
     /// The partitions.
@@ -87,6 +94,7 @@ impl Meta {
         }
         self.said.rules.encode(&mut out);
         self.said.standing.encode(&mut out);
+        put_leases(&self.leases, &mut out);
         for Listed { number, key } in &self.partitions {
             let attribute = key.attribute as u32;
             let words = [
@@ -157,23 +165,28 @@ impl Meta {
 /// What later versions have before the partitions, and the bytes after it.
 fn of_later_versions(version: u8, rest: &[u8]) -> Option<(Meta, &[u8])> {
     let (audit, rest) = match version {
-        WITHOUT_RUN | WITHOUT_SAID | VERSION => audit_head(rest)?,
+        WITHOUT_RUN | WITHOUT_SAID | WITHOUT_LEASES | VERSION => audit_head(rest)?,
         WITHOUT_COLUMNS | WITHOUT_AUDIT => (Head::default(), rest),
         _ => return None,
     };
     let (run, sent, rest) = match version {
-        WITHOUT_SAID | VERSION => runs(rest)?,
+        WITHOUT_SAID | WITHOUT_LEASES | VERSION => runs(rest)?,
         _ => (None, Sent::default(), rest),
     };
     let (said, rest) = match version {
-        VERSION => point(rest)?,
+        WITHOUT_LEASES | VERSION => point(rest)?,
         _ => (Point::default(), rest),
+    };
+    let (leases, rest) = match version {
+        VERSION => leased(rest)?,
+        _ => (Vec::new(), rest),
     };
     let meta = Meta {
         audit,
         run,
         sent,
         said,
+        leases,
         ..Meta::default()
     };
     Some((meta, rest))
@@ -209,6 +222,46 @@ fn runs(bytes: &[u8]) -> Option<(Option<Epoch>, Sent, &[u8])> {
     }
     let run = (*run != Epoch::default()).then_some(*run);
     Some((run, sent, rest))
+}
+
+/// Takes a number of bytes.
+fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (head, tail) = rest.split_first_chunk()?;
+    *rest = tail;
+    Some(*head)
+}
+
+fn put_leases(leases: &[Leased], out: &mut Vec<u8>) {
+    out.extend_from_slice(&(leases.len() as u32).to_le_bytes());
+    for leased in leases {
+        out.extend_from_slice(&leased.order.generation.to_le_bytes());
+        out.extend_from_slice(&leased.order.counter.to_le_bytes());
+        out.extend_from_slice(leased.key.as_slice());
+        out.extend_from_slice(&(leased.runs.len() as u32).to_le_bytes());
+        for (first, count) in &leased.runs {
+            out.extend_from_slice(&first.to_le_bytes());
+            out.extend_from_slice(&count.to_le_bytes());
+        }
+    }
+}
+
+/// The leases, and the bytes after them.
+fn leased(mut rest: &[u8]) -> Option<(Vec<Leased>, &[u8])> {
+    let mut leases = Vec::new();
+    for _ in 0..u32::from_le_bytes(take(&mut rest)?) {
+        let order = Order {
+            generation: u32::from_le_bytes(take(&mut rest)?),
+            counter: u64::from_le_bytes(take(&mut rest)?),
+        };
+        let key = Zeroizing::new(take(&mut rest)?);
+        let mut runs = Vec::new();
+        for _ in 0..u32::from_le_bytes(take(&mut rest)?) {
+            let first = u64::from_le_bytes(take(&mut rest)?);
+            runs.push((first, u64::from_le_bytes(take(&mut rest)?)));
+        }
+        leases.push(Leased { order, key, runs });
+    }
+    Some((leases, rest))
 }
 
 /// How far the WAL has what was said, and the bytes after that.
@@ -283,6 +336,14 @@ mod tests {
                 rules: Mark::of(4, b"rules"),
                 standing: Mark::of(5, b"standing"),
             },
+            leases: vec![Leased {
+                order: Order {
+                    generation: 76,
+                    counter: 2,
+                },
+                key: Zeroizing::new([3; 32]),
+                runs: vec![(1 << 44, 5)],
+            }],
             next: 9,
             partitions: vec![
                 listed(1, TypeCode::Text, -1),
@@ -292,14 +353,18 @@ mod tests {
             columns: BTreeMap::from([(8, [7; 16])]),
         };
         let bytes = meta.encode();
-        assert_eq!(bytes.len(), 244);
+        assert_eq!(bytes.len(), 312);
         assert_eq!(Meta::decode(&bytes), Some(meta));
         assert_eq!(Meta::decode(&[]), Some(Meta::default()));
-        for length in 1..172 {
+        for length in 1..240 {
             assert_eq!(Meta::decode(&bytes[..length]), None);
         }
-        assert_eq!(Meta::decode(&bytes[..243]), None);
+        assert_eq!(Meta::decode(&bytes[..311]), None);
         let mut older = bytes.clone();
+        older.drain(172..240);
+        older[0] = 6;
+        let leases = Meta::decode(&older).map(|m| (m.columns.len(), m.leases.len()));
+        assert_eq!(leases, Some((1, 0)));
         older.drain(124..172);
         older[0] = 5;
         let said = Meta::decode(&older).map(|m| (m.columns.len(), m.run, m.said));
@@ -317,7 +382,7 @@ mod tests {
         older[0] = 2;
         let columns = Meta::decode(&older).map(|m| (m.partitions.len(), m.columns.len()));
         assert_eq!(columns, Some((2, 0)));
-        for at in [0, 1, 92, 172 + 16] {
+        for at in [0, 1, 92, 240 + 16] {
             let mut changed = bytes.clone();
             changed[at] ^= 0x40;
             assert_eq!(Meta::decode(&changed), None, "{at}");

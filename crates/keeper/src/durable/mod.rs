@@ -12,6 +12,7 @@
 mod backup;
 mod checkpoint;
 mod history;
+mod leased;
 mod lineage;
 mod meta;
 mod pages;
@@ -19,11 +20,12 @@ mod pages;
 pub use backup::accept_backup;
 
 use crate::config::Config;
-use channel::hidden;
 use crate::said::{Logged, Said};
+use channel::hidden;
 use channel::secret::Secret;
 use contract::{Fid, message};
 use history::History;
+use leased::Open;
 use ledger::audit::Head;
 use lineage::Lineage;
 use meta::Meta;
@@ -65,6 +67,7 @@ struct State {
     opener: Opener,
     history: History,
     lineage: Lineage,
+    leases: Open,
     applied: u64,
     skipped: u64,
 }
@@ -210,7 +213,10 @@ impl State {
         record: &Record,
         before_freeing: &dyn Fn(),
     ) -> Result<(), Error> {
-        if matches!(record, Record::Sweep(_) | Record::Drop(_)) {
+        if matches!(
+            record,
+            Record::Sweep(_) | Record::Drop(_) | Record::Lease(_)
+        ) {
             before_freeing();
         }
         match record {
@@ -225,6 +231,7 @@ impl State {
             Record::Drop(number) => {
                 store.drop_partition(*number);
             }
+            Record::Lease(lease) => self.apply_lease(store, order, lease)?,
             // Not the store's.
             Record::Policy(_) => {}
             Record::Promotion(promoted) => {
@@ -263,6 +270,10 @@ impl Durable {
             0 => u64::from_le_bytes(crate::random::random().map_err(|e| e.to_string())?).max(1),
             id => id,
         };
+        let mut leases = Open::default();
+        for leased in &meta.leases {
+            leases.add(leased).map_err(|e| e.message.to_string())?;
+        }
         sealer.bind(id);
         opener.bind(id);
         Ok(Durable {
@@ -280,6 +291,7 @@ impl Durable {
                 opener,
                 history: History::after(meta.generation),
                 lineage: Lineage::after(meta.run, meta.sent),
+                leases,
                 applied: 0,
                 skipped: 0,
             }),
@@ -373,6 +385,11 @@ impl Durable {
         self.sealer.runs(runs).map_err(of_redo)
     }
 
+    /// Seals the record of a lease. Returns its place in the history, too.
+    pub fn log_lease(&self, lease: &redo::Lease) -> Result<(Order, Vec<u8>), Error> {
+        self.sealer.lease(lease).map_err(of_redo)
+    }
+
     /// Seals the record of a sweep.
     pub fn log_sweep(&self, sweep: &redo::Sweep) -> Result<Vec<u8>, Error> {
         self.sealer.sweep(sweep).map_err(of_redo)
@@ -400,6 +417,11 @@ impl Durable {
         }
         crate::fault::at("redo");
         let mut state = self.state();
+        if redo::Adopted::is_one(record) {
+            state.applied += 1;
+            state.apply_adopted(store, record)?;
+            return Ok(None);
+        }
         let (order, record) = state.opener.open(record).map_err(of_redo)?;
         let counts = state.history.admits(order);
         if counts {
@@ -444,6 +466,8 @@ impl Durable {
         if mode == Mode::Serves {
             let mut state = self.state();
             self.note_run(&mut state)?;
+            // What a client of an earlier run did not use is free.
+            state.leases.clear();
             self.sealer.begin(state.history.next());
         }
         self.applied.store(position, Ordering::Release);

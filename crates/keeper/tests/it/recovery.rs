@@ -17,6 +17,7 @@ use values::Value;
 
 mod copies;
 mod damage;
+mod leases;
 mod runs;
 mod said;
 mod spliced;
