@@ -65,10 +65,7 @@ impl Connection {
     }
 
     pub(super) fn lease_fids(&mut self, body: body::Lease<'_>) -> Result<(), Failure> {
-        let (runs, names, record) = match self.lease_all(&body)? {
-            Some(leased) => leased,
-            None => (Vec::new(), Vec::new(), Vec::new()),
-        };
+        let (runs, names, record) = self.lease_all(&body)?.unwrap_or_default();
         let (mut told, mut columns) = (Vec::new(), Vec::new());
         for (first, count) in &runs {
             let run = Run {

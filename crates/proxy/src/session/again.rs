@@ -122,11 +122,9 @@ fn undone(statement: &rewrite::Statement, text: &str) -> bool {
         // VACUUM and the like, and what is done CONCURRENTLY, commit in between.
         StatementKind::Ddl => {
             let text = text.to_ascii_lowercase();
-            let begins = |word: &&str| text.trim_start().starts_with(*word);
-            ["create", "alter", "drop", "select", "grant"]
-                .iter()
-                .any(|w| begins(&w))
-                && !text.contains("concurrently")
+            let begins = |word| text.trim_start().starts_with(word);
+            let words = ["create", "alter", "drop", "select", "grant"];
+            words.into_iter().any(begins) && !text.contains("concurrently")
         }
         _ => true,
     }

@@ -181,7 +181,7 @@ fn restored() {
     let restored = start(&copy);
     let mut worker = Worker::connect(&restored);
     worker.state(SYSTEM).unwrap();
-    worker.redo(&[one.clone()]);
+    worker.redo(std::slice::from_ref(&one));
     worker.done(300).unwrap();
     let mut backend = restored.session();
     assert_eq!(record(&mut backend, true), None);
