@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from cases import CASES, GRANTED
+from hot_paths import CASES, GRANTED
 from report import ROOT, shown
 
 PAGE = ROOT / "docs/benchmarks.md"

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import plots
-from cases import CASES
+from hot_paths import CASES
 from report import PUBLISH, ROOT, Report, parameter, progress, ratio, table
 from stack import ROOT as PROJECT
 
