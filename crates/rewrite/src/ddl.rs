@@ -413,11 +413,14 @@ impl Infer<'_> {
         };
         let relation = self.relation(r)?;
         self.with_table(&relation, |infer| {
-            for node in &i.index_params {
+            for (place, node) in i.index_params.iter().enumerate() {
                 if let Some(NodeEnum::IndexElem(e)) = &node.node {
                     let outside = infer.authority.begin_index();
-                    infer.maybe(e.expr.as_deref())?;
+                    let val = infer.maybe(e.expr.as_deref())?;
                     infer.authority.end_index(&relation, outside);
+                    let column = relation.columns.iter().flatten().find(|c| c.name == e.name);
+                    let val = val.or_else(|| column.map(|c| infer.value_of(&c.ty)));
+                    infer.leave_out_operator_class(i, place, e, val.as_ref());
                     for option in &e.opclassopts {
                         infer.visit_definition_option(option);
                     }

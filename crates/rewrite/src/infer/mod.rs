@@ -19,6 +19,7 @@ mod literal;
 mod meet;
 mod merge;
 mod named;
+mod opclass;
 mod oper;
 mod ordered_set;
 mod others;
