@@ -15,7 +15,7 @@ from pathlib import Path
 import psycopg
 import pytest
 import tpch_data
-from clones import Clone
+from clones import Clone, is_envelope, same_rows, shape
 from copies import owned
 from recordings import Recorder, statements, tampered
 from results import run
@@ -33,15 +33,6 @@ FOUND = (5, 1500, 2900, 2899, 5, 1500)
 # Of the 22, under settings that are not those of the recording.
 REFUSED_MAX = 4
 SECRETS = [b"Customer#000000001", b"Supplier#000000001", b"DELIVER IN PERSON"]
-
-
-def shape(connection, text):
-    """The nodes of a plan, without what they are told. Q15 makes a view first, and drops it."""
-    if not text.lstrip().lower().startswith("select"):
-        connection.execute(text)
-        return []
-    rows = connection.execute(f"EXPLAIN (COSTS OFF) {text}").fetchall()
-    return [line for (line,) in rows if "->" in line or not line.startswith(" ")]
 
 
 class Recorded:
@@ -125,10 +116,6 @@ def connected(clone, *settings):
     return clone.connect("search_path = tpch", *settings)
 
 
-def is_envelope(text):
-    return text is not None and text.startswith("cfd1.")
-
-
 def counter(envelope):
     """Which envelope of its session it is; none of an envelope that the database keeps."""
     body = envelope.removeprefix("cfd1.")
@@ -139,16 +126,6 @@ def counter(envelope):
 def replayed(clone, number, *settings):
     with connected(clone, *settings) as connection:
         return [run(connection, text) for text in clone.texts[number]]
-
-
-def same_rows(found, expected):
-    """As many rows, the same plain values at the same places, and envelopes where the client had
-    protected ones."""
-    if found.sqlstate is not None or len(found.rows) != len(expected.rows):
-        return False
-    pairs = zip(found.rows, expected.rows, strict=True)
-    cells = [cell for pair in pairs for cell in zip(*pair, strict=True)]
-    return all(is_envelope(got) or got == wanted for got, wanted in cells)
 
 
 @pytest.mark.parametrize("number", QUERIES)

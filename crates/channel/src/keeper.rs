@@ -28,7 +28,8 @@ pub struct KeeperEnd {
 }
 
 /// Publishes the current delivery period to a channel's backend
-/// ([`contract::ring::PERIOD_OFFSET`]).
+/// ([`contract::ring::PERIOD_OFFSET`]), and whether something is recorded
+/// ([`contract::ring::RECORDED_OFFSET`]).
 #[derive(Clone, Debug)]
 pub struct Period(Arc<Mapping>);
 
@@ -36,6 +37,11 @@ impl Period {
     /// Publishes a period.
     pub fn tell(&self, period: u64) {
         self.0.set_period(period);
+    }
+
+    /// Publishes the number of the recording in progress; 0: none.
+    pub fn tell_recorded(&self, recording: u64) {
+        self.0.set_recorded(recording);
     }
 }
 

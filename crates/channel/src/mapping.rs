@@ -9,8 +9,8 @@
 use crate::ring::{Memory, Position, SMALL_BYTES, Side, Words, bytes_of};
 use contract::ring::{
     ANSWER_CONTROL, ANSWER_DATA, ANSWER_RING_BYTES, BESIDE_WORDS, MAGIC, MAGIC_OFFSET,
-    MAPPING_BYTES, PERIOD_OFFSET, REQUEST_CONTROL, REQUEST_DATA, REQUEST_RING_BYTES,
-    VERSION_OFFSET, control,
+    MAPPING_BYTES, PERIOD_OFFSET, RECORDED_OFFSET, REQUEST_CONTROL, REQUEST_DATA,
+    REQUEST_RING_BYTES, VERSION_OFFSET, control,
 };
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -87,6 +87,12 @@ impl Mapping {
     /// Publishes the current period to the backend ([`PERIOD_OFFSET`]).
     pub(crate) fn set_period(&self, period: u64) {
         self.word64(PERIOD_OFFSET).store(period, Ordering::SeqCst);
+    }
+
+    /// Publishes the recording in progress to the backend ([`RECORDED_OFFSET`]).
+    pub(crate) fn set_recorded(&self, recording: u64) {
+        self.word64(RECORDED_OFFSET)
+            .store(recording, Ordering::SeqCst);
     }
 
     /// The period that the keeper has published.

@@ -49,6 +49,8 @@ struct Inner {
     period: u64,
     /// Continues to count while there is no period.
     last: u64,
+    /// The recording in progress; 0: none.
+    recording: u64,
     told: HashMap<u64, Told>,
     keys: Mutex<HashMap<ColumnId, Arc<Key>>>,
 }
@@ -67,6 +69,7 @@ impl Inner {
             } else {
                 NONE
             });
+            word.tell_recorded(self.recording);
         }
     }
 }
@@ -136,9 +139,10 @@ impl Delivery {
     }
 
     /// Permissions may have changed: new keys, for whoever may have them now. With `allowed` false
-    /// there is no period until the next change.
-    pub fn renew(&self, allowed: bool) {
+    /// there is no period until the next change. And what is recorded may be another recording.
+    pub fn renew(&self, allowed: bool, recording: u64) {
         let mut inner = self.write();
+        inner.recording = recording;
         inner.keys = Mutex::default();
         self.used.store(false, Relaxed);
         inner.begin(allowed);
@@ -205,7 +209,7 @@ mod tests {
         // Nothing was said in this period: it need not end.
         delivery.forget();
         assert_eq!(number(&delivery, 42), first);
-        delivery.renew(true);
+        delivery.renew(true, 0);
         assert_eq!(number(&delivery, 42), None);
         let second = number(&delivery, 43);
         assert!(second.is_some() && second != first);
@@ -216,10 +220,10 @@ mod tests {
     fn none() {
         let delivery = Delivery::new(1, true);
         assert!(number(&delivery, 1).is_some());
-        delivery.renew(false);
+        delivery.renew(false, 0);
         delivery.forget();
         assert!((0..9).all(|period| number(&delivery, period).is_none()));
-        delivery.renew(true);
+        delivery.renew(true, 0);
         assert!(number(&delivery, 3).is_some());
         let off = Delivery::new(5, false);
         assert_eq!(number(&off, 5), None);

@@ -302,7 +302,7 @@ impl Keeper {
 
     pub(crate) fn renew_delivery(&self) {
         let allowed = self.config.deliver && self.recorder.has_deliveries();
-        self.delivery.renew(allowed);
+        self.delivery.renew(allowed, self.recorder.current());
     }
 
     /// Ends the sessions whose clients have not renewed them in time.

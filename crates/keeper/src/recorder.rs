@@ -11,6 +11,7 @@
 
 use crate::background::Signal;
 use crate::tape::{Shared, Tape, Whose, lock};
+use contract::Fid;
 use recording::{Chunk, End, Scope, Writer};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -28,6 +29,8 @@ struct Running {
     run: u64,
     begun: Instant,
     tapes: Vec<Arc<Tape>>,
+    /// The tape of no channel.
+    own: Arc<Tape>,
     channels: u32,
     /// Begun by a setting, not by an administrator (`ring`).
     standing: bool,
@@ -145,11 +148,21 @@ impl Recorder {
             bytes: scope.bytes,
             ring: scope.ring,
         });
+        let run = self.runs.fetch_add(1, Relaxed) + 1;
+        let nobody = Whose {
+            session: 0,
+            database: 0,
+            role: 0,
+            principal: None,
+        };
+        let own = Tape::new(&self.shared, (run, now), (nobody, 0), scope.calls);
+        let own = Arc::new(own);
         *lock(&self.running) = Some(Running {
             scope,
-            run: self.runs.fetch_add(1, Relaxed) + 1,
+            run,
             begun: now,
-            tapes: Vec::new(),
+            tapes: vec![Arc::clone(&own)],
+            own,
             channels: 0,
             standing,
         });
@@ -162,6 +175,23 @@ impl Recorder {
         let running = lock(&self.running);
         let scope = running.as_ref().map(|running| &running.scope);
         scope.is_none_or(|scope| scope.principal.is_empty() && scope.role == 0)
+    }
+
+    /// The number of the recording in progress whose statements' snapshots are wanted; 0: none.
+    pub fn current(&self) -> u64 {
+        let running = lock(&self.running);
+        let running = running.as_ref().filter(|running| !running.scope.calls);
+        running.map_or(0, |running| running.run)
+    }
+
+    /// Notes that these identifiers may name other values from an LSN on, whoever has freed them.
+    pub fn freed(&self, position: u64, fids: &[Fid]) {
+        let own = lock(&self.running).as_ref().map(|r| Arc::clone(&r.own));
+        if let Some(tape) = own.filter(|tape| !tape.has_calls()) {
+            let words = std::iter::once(position).chain(fids.iter().map(|fid| fid.0));
+            let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+            tape.tell(recording::FREED, &bytes);
+        }
     }
 
     /// Whether a log of this client's calls is in progress.

@@ -193,14 +193,14 @@ impl Tape {
         self.calls
     }
 
-    /// Records a line of a log of calls, if there is room.
-    pub fn tell(&self, kind: u16, line: &str) {
+    /// Records what is no message, if there is room: a line of a log of calls, freed identifiers.
+    pub fn tell(&self, kind: u16, body: &[u8]) {
         let at = Instant::now().saturating_duration_since(self.begun);
         self.put(&Event {
             at: u64::try_from(at.as_micros()).unwrap_or(u64::MAX),
             took: 0,
             kind,
-            body: line.as_bytes(),
+            body,
             outcome: Outcome::OneWay,
         });
     }

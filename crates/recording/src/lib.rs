@@ -20,7 +20,7 @@ mod order;
 mod reader;
 mod writer;
 
-pub use event::{CALL, CAME, Chunk, Event, Outcome};
+pub use event::{CALL, CAME, Chunk, Event, FREED, Outcome};
 pub use order::{KEY_BYTES, Key, Order, Scope};
 pub use reader::{Recorded, read};
 pub use writer::{End, Writer};

@@ -481,12 +481,9 @@ impl Here<'_> {
     fn give_places(&mut self, body: &body::Promote<'_>) -> Answered {
         let facts = &self.world.facts;
         let mut fids = Vec::new();
-        let mut next = facts.made_of.len() as u64 + NEW_SLOTS;
+        let mut next = facts.stored.count() + NEW_SLOTS;
         for moved in body.moves.iter() {
-            while facts
-                .made_of
-                .contains_key(&Fid::new(moved.partition, next).0)
-            {
+            while facts.stored.has(Fid::new(moved.partition, next)) {
                 next += 1;
             }
             Fid::new(moved.partition, next).put(&mut fids);

@@ -3,7 +3,8 @@
 //! Invariant: an answer was recorded, or follows from recorded ones; everything else is unknown.
 
 use crate::order::{Domain, Order};
-use crate::term::{Maker, NULL, Quickly, Term, TermSet, Terms, is_solid};
+use crate::stored::Stored;
+use crate::term::{Maker, NULL, Term, TermSet, Terms, is_solid};
 use contract::{Op, OpResult, TypeCode};
 use std::collections::HashMap;
 
@@ -71,7 +72,7 @@ pub struct Facts {
     /// Answers of aggregations.
     pub fetched: Terms<Fetched>,
     /// What permanent values were made of.
-    pub made_of: Quickly<u64, Term>,
+    pub stored: Stored,
     /// Partitions of columns.
     pub partitions: HashMap<(u32, u32, i32), u32>,
     /// The order of values.

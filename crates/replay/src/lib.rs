@@ -19,4 +19,5 @@ mod pages;
 pub mod program;
 pub mod server;
 pub mod session;
+pub mod stored;
 pub mod term;

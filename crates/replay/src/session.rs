@@ -94,8 +94,7 @@ impl World {
                 made.computed()
             });
         }
-        let made = self.facts.made_of.get(&fid.0).copied();
-        made.unwrap_or_else(|| Maker::new("column").number(fid.0).solid())
+        self.facts.stored.term(fid)
     }
 
     /// The session with this number.

@@ -39,6 +39,7 @@
 #include "session/channel.h"
 #include "session/events.h"
 #include "gc/collect.h"
+#include "hooks/hooks.h"
 #include "session/pins.h"
 #include "gc/places.h"
 #include "miscadmin.h"
@@ -231,6 +232,7 @@ sweep_batch(volatile CfdGcProgress *progress)
 		XLogFlush(XactLastRecEnd);
 	}
 	cfd_note_sweep();
+	cfd_recorded_position();
 	cfd_send(CFD_KIND_GARBAGE_SWEPT, NULL, 0, NULL, 0);
 	progress->swept += read.head.values;
 	return true;

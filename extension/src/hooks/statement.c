@@ -108,6 +108,7 @@ executor_start(QueryDesc *query, int eflags)
 {
 	cfd_flush_dropped();
 	cfd_delivery_statement();
+	cfd_recorded_statement(query);
 	if (previous_start)
 		previous_start(query, eflags);
 	else

@@ -118,6 +118,7 @@ fn rings(h: &mut Header) {
     h.define("RING_MAGIC_OFFSET", ring::MAGIC_OFFSET);
     h.define("RING_VERSION_OFFSET", ring::VERSION_OFFSET);
     h.define("PERIOD_OFFSET", ring::PERIOD_OFFSET);
+    h.define("RECORDED_OFFSET", ring::RECORDED_OFFSET);
     h.define("MAPPING_BYTES", ring::MAPPING_BYTES);
     h.define("REQUEST_CONTROL", ring::REQUEST_CONTROL);
     h.define("REQUEST_DATA", ring::REQUEST_DATA);
@@ -166,6 +167,7 @@ fn messages(h: &mut Header, all: &[Message]) {
     for (title, prefix, numbers) in [
         ("Ranks", "RANK", message::rank::NUMBERS),
         ("Searches", "SEARCH", message::search::NUMBERS),
+        ("Snapshots", "SNAPSHOT", message::snapshot::NUMBERS),
         ("Delivery", "DELIVERY", message::delivery::NUMBERS),
         ("Aggregations", "AGGREGATION", message::aggregation::NUMBERS),
         ("Programs", "PROGRAM", message::program::NUMBERS),

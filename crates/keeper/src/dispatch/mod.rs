@@ -351,6 +351,7 @@ impl Connection {
             Kind::PartitionDrop => self.partition_drop(take(body)?),
             Kind::Settings => self.settings(take(body)?),
             Kind::Clock => self.clock(take(body)?),
+            Kind::Snapshot => self.snapshot(take(body)?),
             Kind::Forget => {
                 self.pending = None;
                 Ok(())

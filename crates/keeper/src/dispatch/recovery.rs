@@ -59,6 +59,7 @@ impl Worker {
                 | Forget
                 | Kind::Settings
                 | Kind::Clock
+                | Kind::Snapshot
                 | Kind::Stats
                 | Kind::Release => Ok(()),
                 _ => Err(refused("The recovery worker may not ask for it.")),

@@ -1,0 +1,102 @@
+/*
+ * recorded.c
+ *	  Tells the keeper which rows each statement sees, while it records
+ *	  (docs/maintenance.md), so that the statement can be replayed with the
+ *	  same rows. Nothing is told otherwise.
+ *
+ * Not here: what is read from a recording (crates/cli/src/snapshots.rs).
+ */
+#include "postgres.h"
+
+#include "access/parallel.h"
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "hooks/hooks.h"
+#include "session/channel.h"
+#include "tcop/tcopprot.h"
+#include "utils/snapshot.h"
+#include "value/shown.h"
+
+/* The last snapshot told; another query within the statement may have the same. */
+static CfdWireSnapshot told;
+static uint64 told_completed;
+
+static bool
+is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == ';';
+}
+
+/* As snapshot::hash of crate contract. */
+static uint64
+hash_text(const char *text)
+{
+	const char *end = text + strlen(text);
+	uint64		hash = CFD_SNAPSHOT_HASH_BEGIN;
+
+	while (is_blank(*text))
+		text++;
+	while (end > text && is_blank(end[-1]))
+		end--;
+	for (; text < end; text++)
+		hash = (hash ^ (unsigned char) *text) * CFD_SNAPSHOT_HASH_FACTOR;
+	return Max(hash, 1);
+}
+
+static bool
+is_recorded(void)
+{
+	return cfd_channel.connected &&
+		*(volatile uint64 *) (cfd_channel.link.base + CFD_RECORDED_OFFSET) != 0;
+}
+
+/* Whether this is what was told already of the statement that runs. */
+static bool
+is_told(const CfdWireSnapshot *now, uint64 completed)
+{
+	return completed != 0 && completed == told_completed && now->xmin == told.xmin &&
+		now->xmax == told.xmax && now->own == told.own && now->count == told.count;
+}
+
+void
+cfd_recorded_statement(const QueryDesc *query)
+{
+	Snapshot	snapshot = query->snapshot;
+	const PlannedStmt *plan = query->plannedstmt;
+	bool		inner;
+	bool		changes;
+	CfdWireSnapshot body = {0};
+	StringInfoData message;
+
+	if (!is_recorded() || IsParallelWorker() || debug_query_string == NULL || snapshot == NULL ||
+	    snapshot->snapshot_type != SNAPSHOT_MVCC ||
+		snapshot->takenDuringRecovery || snapshot->xcnt > CFD_SNAPSHOT_RUNNING_MAX)
+		return;
+	inner = cfd_running.outermost != NULL && strcmp(query->sourceText, debug_query_string) != 0;
+	changes = plan->commandType != CMD_SELECT || plan->rowMarks != NIL || plan->hasModifyingCTE;
+	body.position = GetXLogInsertRecPtr();
+	body.xmin = snapshot->xmin;
+	body.xmax = snapshot->xmax;
+	body.own = GetTopTransactionIdIfAny();
+	body.flags = changes && !IsolationUsesXactSnapshot() ? CFD_SNAPSHOT_FOLLOWS : 0;
+	body.count = snapshot->xcnt;
+	if (inner && body.flags == 0 && is_told(&body, snapshot->snapXactCompletionCount))
+		return;
+	body.text = inner ? 0 : hash_text(debug_query_string);
+	told = body;
+	told_completed = snapshot->snapXactCompletionCount;
+	initStringInfo(&message);
+	appendBinaryStringInfo(&message, (const char *) &body, sizeof(body));
+	appendBinaryStringInfo(&message, (const char *) snapshot->xip, snapshot->xcnt * sizeof(TransactionId));
+	(void) cfd_try_send(CFD_KIND_SNAPSHOT, message.data, message.len, false);
+	pfree(message.data);
+}
+
+void
+cfd_recorded_position(void)
+{
+	CfdWireSnapshot body = {.position = GetXLogInsertRecPtr()};
+
+	if (is_recorded())
+		cfd_send(CFD_KIND_SNAPSHOT, &body, sizeof(body), NULL, 0);
+}
