@@ -1,10 +1,10 @@
 """Statements that were recorded while others wrote, replayed with the rows that they saw.
 
-Mechanism: a base of clones is made, then writers insert, update and delete protected rows and commit,
-while statements are recorded; for some of these a clone is made with the rows that the statement
-saw, from the base and the WAL. Right: the recorded rows and plan, for each; what has no position in
-the WAL is refused, and why. Bug: a statement is replayed with rows of another moment: refused
-because they are unknown, or answered with other rows.
+Mechanism: a base of clones is made, then writers insert, update and delete protected rows and
+commit, while statements are recorded; for some of these a clone is made with the rows that the
+statement saw, from the base and the WAL. Right: the recorded rows and plan, for each; what has no
+position in the WAL is refused, and why. Bug: a statement is replayed with rows of another moment:
+refused because they are unknown, or answered with other rows.
 """
 
 import random
@@ -30,7 +30,8 @@ QUERIES = {
     "join": "SELECT a.id, o.name FROM account a JOIN owner o ON o.name = a.name"
     " WHERE a.balance > 300 ORDER BY a.id",
     "order": "SELECT id, name, balance FROM account ORDER BY balance DESC, id LIMIT 20",
-    "index": "SELECT id FROM account WHERE name > 'owner 05' AND name < 'owner 08' ORDER BY name, id",
+    "index": "SELECT id FROM account WHERE name > 'owner 05' AND name < 'owner 08'"
+    " ORDER BY name, id",
 }
 
 
@@ -64,6 +65,11 @@ class Writer(threading.Thread):
                 f"INSERT INTO account VALUES ({own}, {self.number}, '{name}', {balance})"
                 f" ON CONFLICT (id) DO UPDATE SET balance = excluded.balance"
             )
+
+
+def written(writers, enough):
+    """Whether there are so many commits, or no more to be waited for."""
+    return sum(w.commits for w in writers) >= enough or any(w.error for w in writers)
 
 
 class Recorded:
@@ -108,7 +114,9 @@ class Recorded:
 
     def fill(self, app):
         app.execute("CREATE TABLE owner (name enc_text PRIMARY KEY, plain int)")
-        app.execute("INSERT INTO owner SELECT to_char(i, '\"owner \"FM00'), i FROM generate_series(0, 9) i")
+        app.execute(
+            "INSERT INTO owner SELECT to_char(i, '\"owner \"FM00'), i FROM generate_series(0, 9) i"
+        )
         app.execute(
             "CREATE TABLE account (id int PRIMARY KEY, branch int, name enc_text, balance enc_int8)"
         )
@@ -116,7 +124,8 @@ class Recorded:
         for number in range(WRITERS):
             app.execute(
                 f"INSERT INTO account SELECT {number} * 1000 + i, {number},"
-                f" to_char(i % 10, '\"owner \"FM00'), i * 16 FROM generate_series(0, {ACCOUNTS - 1}) i"
+                f" to_char(i % 10, '\"owner \"FM00'), i * 16"
+                f" FROM generate_series(0, {ACCOUNTS - 1}) i"
             )
         app.execute("ANALYZE")
 
@@ -126,14 +135,10 @@ class Recorded:
             writer.start()
         try:
             for n in range(ROUNDS):
-                before = sum(writer.commits for writer in writers)
+                enough = sum(writer.commits for writer in writers) + WRITERS * 3
                 for kind, text in QUERIES.items():
                     self.run(app, kind, text.replace("SELECT", f"SELECT {n} AS run{n},", 1), n)
-                until(
-                    lambda: sum(w.commits for w in writers) >= before + WRITERS * 3
-                    or any(w.error for w in writers),
-                    "others have committed",
-                )
+                until(lambda enough=enough: written(writers, enough), "others have committed")
         finally:
             for writer in writers:
                 writer.ends.set()
@@ -157,10 +162,12 @@ class Recorded:
         def logged(what, text, execute=app.execute):
             sizes = self.stack.log_sizes()
             execute(text)
-            texts[what] = [s for s in statements(self.stack.logged_since(sizes)) if "account" in s][-1]
+            own = statements(self.stack.logged_since(sizes))
+            texts[what] = [found for found in own if "account" in found][-1]
 
         app.execute(
-            "CREATE FUNCTION twice() RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$ DECLARE n bigint;"
+            "CREATE FUNCTION twice() RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$"
+            " DECLARE n bigint;"
             " BEGIN UPDATE owner SET plain = plain + 1 WHERE plain = 1;"
             " SELECT count(*) INTO n FROM account; RETURN n; END $$"
         )
@@ -229,7 +236,9 @@ def replayed(recorded, name, text, *more):
     try:
         assert shares(recorded) == ("share blocks with the base" in made.stdout), made.stdout
         with psycopg.connect(url, autocommit=True) as clone:
-            return run(clone, text), shape(clone, text)
+            found, plan = run(clone, text), shape(clone, text)
+        refused = (recorded.folder / name / "replayer.log").read_text()
+        return found, plan if found.sqlstate is None else refused
     finally:
         stopped = recorded.confide("clone", recorded.folder / name, "--stop", "--bindir", PG_BIN)
         shutil.rmtree(recorded.folder / name)
@@ -258,7 +267,7 @@ def test_beside_writers(complete, kind, report):
             # Two commits that became visible in another order than they stand in the WAL.
             assert "not yet transaction" in plan, plan
             continue
-        assert got.sqlstate is None, (n, got)
+        assert got.sqlstate is None, (n, got, plan)
         assert same_rows(got, wanted), (n, got.rows, wanted.rows)
         plain = [[cell for cell in row if not is_envelope(cell)] for row in got.rows]
         assert len(plain) == len(wanted.rows)

@@ -35,10 +35,27 @@ pub fn begin(place: &Place, directory: &Path) -> Result<String, String> {
     let slot = format!("confide_clone_{}", std::process::id());
     let file = directory.join(SLOT);
     fs::write(&file, &slot).map_err(at(&file))?;
-    crate::clone::copy(place, directory, &["--create-slot", "--slot", &slot])?;
+    copy(place, directory, &["--create-slot", "--slot", &slot])?;
     Ok(format!(
         "slot {slot} keeps the WAL until the base is complete"
     ))
+}
+
+/// Makes a base backup in pgdata/ of a directory.
+pub fn copy(place: &Place, directory: &Path, more: &[&str]) -> Result<(), String> {
+    let mut copying = place.program("pg_basebackup");
+    copying.args(more);
+    copying.args(["--checkpoint=fast", "--wal-method=stream", "--pgdata"]);
+    copying.arg(directory.join("pgdata"));
+    if !place.dbname.is_empty() {
+        copying.args(["--dbname", &place.dbname]);
+    }
+    let done = copying.stdin(Stdio::null()).status();
+    let done = done.map_err(|e| format!("pg_basebackup: {e}"))?;
+    match done.success() {
+        true => Ok(()),
+        false => Err(format!("pg_basebackup failed: {done}")),
+    }
 }
 
 /// Fetches the WAL until now, and gives the slot back.

@@ -176,7 +176,7 @@ fn obtain(
     moment: Option<&Moment>,
 ) -> Result<(String, String), String> {
     let Some(Moment { base, stop }) = moment else {
-        copy(&arguments.place, directory, &[])?;
+        base::copy(&arguments.place, directory, &[])?;
         let begin = begin_of(&directory.join("pgdata"))?;
         return Ok((format!("begins at {begin}"), String::new()));
     };
@@ -189,23 +189,6 @@ fn obtain(
     let stopped = snapshots::shown(*stop);
     let said = format!("has the rows of {stopped}\nfiles {files}");
     Ok((said, base.recovery(*stop)))
-}
-
-/// Makes a base backup in pgdata/ of a directory.
-pub fn copy(place: &Place, directory: &Path, more: &[&str]) -> Result<(), String> {
-    let mut copying = place.program("pg_basebackup");
-    copying.args(more);
-    copying.args(["--checkpoint=fast", "--wal-method=stream", "--pgdata"]);
-    copying.arg(directory.join("pgdata"));
-    if !place.dbname.is_empty() {
-        copying.args(["--dbname", &place.dbname]);
-    }
-    let done = copying.stdin(Stdio::null()).status();
-    let done = done.map_err(|e| format!("pg_basebackup: {e}"))?;
-    match done.success() {
-        true => Ok(()),
-        false => Err(format!("pg_basebackup failed: {done}")),
-    }
 }
 
 /// The LSN at which the copy starts.

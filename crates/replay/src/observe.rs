@@ -54,6 +54,11 @@ impl Here<'_> {
             }
             Kind::Tokens => self.tokens(&read(message)?, answered?),
             Kind::GetEnvelope | Kind::GetEnvelopes => self.envelopes(kind, message, answered?),
+            Kind::Snapshot => {
+                let body: body::Snapshot<'_> = read(message)?;
+                self.channel.position = body.position;
+                Some(())
+            }
             Kind::Promote => self.promote(&read(message)?, answered?),
             Kind::PromoteSearch => self.promote_search(&read(message)?, answered?),
             Kind::PromoteRuns => self.promote_runs(&read(message)?, answered?),
@@ -357,10 +362,11 @@ impl Here<'_> {
             .world
             .rows(self.session, body.rows as usize, body.batch.iter());
         let (tokens, _) = answer.revealed.results.as_chunks::<16>();
+        let begun = self.channel.position;
         for (cells, token) in rows.iter().zip(tokens) {
             self.world
                 .facts
-                .learn_token(row_of(cells), universe, *token);
+                .learn_token(row_of(cells), (universe, begun), *token);
         }
         Some(())
     }

@@ -301,6 +301,7 @@ fn take_in(world: &mut World, chunks: &[Chunk], clone: Option<u64>) -> HashMap<u
         known.micros += u64::from(event.took);
     }
     world.facts.stored.go_back(then);
+    world.facts.position = clone;
     took
 }
 

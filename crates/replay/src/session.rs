@@ -34,6 +34,8 @@ pub struct Channel {
     pub sets: HashMap<u32, Set>,
     /// Universes of tokens, by number.
     pub universes: HashMap<u64, u32>,
+    /// LSN at which the last statement began that told it.
+    pub position: u64,
     /// Pages of indexes that were sent, by number.
     pub pages: HashMap<u32, Page>,
 }

@@ -10,17 +10,12 @@
 #define CFD_HOOKS_HOOKS_H
 
 #include "postgres.h"
-#include "executor/execdesc.h"
 #include "nodes/parsenodes.h"
 #include "nodes/plannodes.h"
 #include "parser/parse_node.h"
 
 /* statement.c: nesting depth, mode, fences */
 extern void cfd_statement_init(void);
-/* recorded.c: tells the snapshot of a statement that is recorded. */
-extern void cfd_recorded_statement(const QueryDesc *query);
-/* Tells the position at which FIDs are freed, if something is recorded. */
-extern void cfd_recorded_position(void);
 /* transaction.c: ends of transactions, dropped relations */
 extern void cfd_transaction_init(void);
 extern void cfd_note_dropped(Oid relation);

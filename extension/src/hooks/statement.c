@@ -38,6 +38,7 @@
 #include "tableam/am.h"
 #include "tcop/utility.h"
 #include "value/place.h"
+#include "value/recorded.h"
 #include "value/shown.h"
 #include "value/types.h"
 #include "utils/syscache.h"

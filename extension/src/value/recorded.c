@@ -8,10 +8,10 @@
  */
 #include "postgres.h"
 
+#include "value/recorded.h"
 #include "access/parallel.h"
 #include "access/xact.h"
 #include "access/xlog.h"
-#include "hooks/hooks.h"
 #include "session/channel.h"
 #include "tcop/tcopprot.h"
 #include "utils/snapshot.h"
