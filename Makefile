@@ -1,6 +1,6 @@
 # The front door. Each target is a script of the same purpose in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-ledger demo-maintenance reproduce up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-waits bench-sysbench bench-pgbench bench-keys bench-families bench-ledger bench-recording bench-ablations bench-grants bench-instructions bench-docs torture fuzz-sql fuzz-channel compat package compat-postgres mutants trusted-base clean
+.PHONY: help demo demo-ledger demo-maintenance reproduce up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-waits bench-sysbench bench-pgbench bench-keys bench-families bench-ledger bench-recording bench-ablations bench-grants bench-instructions bench-docs torture fuzz-sql fuzz-channel compat package compat-postgres compat-versions mutants trusted-base clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -73,6 +73,12 @@ compat-postgres: ## PostgreSQL's own suites give what they give without Confide;
 	@scripts/build
 	@scripts/venv
 	@CONFIDE_COMPAT=1 .venv/bin/pytest -q tests/compat $(if $(ONLY),-k "$(ONLY)")
+
+compat-versions: ## the extension and a part of the tests with other versions of PostgreSQL; VERSIONS=16.15.0
+	@scripts/deps
+	@scripts/build
+	@scripts/venv
+	@scripts/versions $(VERSIONS)
 
 package: ## Debian packages of keeper, proxy and extension, in target/packages
 	@scripts/deps

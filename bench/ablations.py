@@ -5,6 +5,8 @@ transactions with it taken out, beside plaintext.
 - batch sizes: the most rows of a batch (confide.batch_rows), with as many of results;
 - read-ahead: the first run of each query after a restart of the keeper, which then has no value in
   memory, with the keeper's read_ahead on and off;
+- secret: the keeper with its values in hidden memory (secret_values) and not; its processor time,
+  which a busy machine moves less than the queries' own;
 - memory: the keeper's memory_budget at shares of the data set (the bytes of all values in
   memory), and around the keeper a limit of cgroup v1 at its own size when it has started, that
   share, and ROOM_MB for what sessions and its allocator need beside values. Locked memory counts
@@ -23,6 +25,7 @@ import hashlib
 import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import cgroup
 import plots
@@ -43,7 +46,7 @@ SECONDS = parameter("SECONDS", 1.0)
 BATCHES = [int(n) for n in parameters("BATCHES", "64,256,1024")]
 SHARES = [int(n) for n in parameters("SHARES", "100,50,25,10")]
 ROOM_MB = parameter("ROOM_MB", 48)
-PARTS = parameters("PARTS", "messages,batches,ahead,memory")
+PARTS = parameters("PARTS", "messages,batches,ahead,secret,memory")
 TPCH = {"plain": "tpch_plain", "protected": "tpch_protected"}
 SYSBENCH = {"plain": "sb_plain", "protected": "sb_protected"}
 MALLOC = {"MALLOC_MMAP_THRESHOLD_": "1048576"}  # as scripts/up has it
@@ -241,6 +244,30 @@ def ahead(stack, sides, report: Report) -> None:
     progress("read-ahead")
 
 
+def secret(stack, sides, report: Report) -> None:
+    """Queries with values in hidden memory and not, all of them in memory before."""
+    cells, seconds = {"off": Cell(), "on": Cell()}, {"off": [], "on": []}
+    for _ in range(ROUNDS):
+        for switch, cell in cells.items():
+            setting = "true" if switch == "on" else "false"
+            with restart(stack, None, secret_values=setting) as connection:
+                Cell().run_queries(connection)
+                before = processor_seconds(stack)
+                cell.run_queries(connection)
+                seconds[switch].append(processor_seconds(stack) - before)
+    plain = report.results["plain"]
+    found = {switch: compare(plain, cell.content()) for switch, cell in cells.items()}
+    processor = {switch: {"processor": median(spent)} for switch, spent in seconds.items()}
+    report.results["secret"] = {s: cell | processor[s] for s, cell in found.items()}
+    progress("values in hidden memory")
+
+
+def processor_seconds(stack) -> float:
+    """What the keeper has used since its start."""
+    fields = Path(f"/proc/{stack.keeper_pid()}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def paging(stack) -> dict[str, int]:
     """What the keeper has read back, and let go, since its start."""
     names = {
@@ -319,6 +346,12 @@ def print_tables(report: Report) -> None:
             for s, c in results["ahead"].items()
         ]
         table(["seconds", *(f"Q{n}" for n in QUERIES), *counters], rows)
+    if "secret" in results:
+        rows = [
+            [f"secret_values {s}", *(c["seconds"].values()), c["processor"]]
+            for s, c in results["secret"].items()
+        ]
+        table(["seconds", *(f"Q{n}" for n in QUERIES), "keeper's processor"], rows)
     if "memory" in results:
         counters = ["faults", "read_ahead", "evictions"]
         shares = results["memory"]["shares"].items()
@@ -366,6 +399,8 @@ def main() -> None:
             switches(stack, sides, report)
         if "ahead" in PARTS:
             ahead(stack, sides, report)
+        if "secret" in PARTS:
+            secret(stack, sides, report)
         if "memory" in PARTS:
             memory(stack, sides, report, values)
         print_tables(report)

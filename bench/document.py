@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from hot_paths import CASES, GRANTED
 from report import ROOT, shown
 
 PAGE = ROOT / "docs/benchmarks.md"
@@ -213,6 +214,17 @@ def memory(results: dict, head: list[str], names: list[str]) -> list[str]:
     return [*lines, "", " ".join([told, *failed])]
 
 
+def spent_ratios(spent: dict) -> str:
+    """Ratios of processor time with a recording to that without one."""
+    names = {"statements": "statements", "all": "with the writer"}
+    told = [
+        f"{name} {shown(spent[key]['ratio'])} ({' to '.join(map(shown, spent[key]['quartiles']))})"
+        for key, name in names.items()
+        if key in spent
+    ]
+    return f" Ratio of neighbours, and quartiles: {', '.join(told)}." if told else ""
+
+
 def recording(results: dict) -> list[str]:
     found = results["tpch"]
     rows = [
@@ -231,15 +243,31 @@ def recording(results: dict) -> list[str]:
         f" Lost: {size['lost']}.",
         "",
     ]
+    if "pass_ratio" in found:
+        spent = found["processor"]
+        lines[-1:] = [
+            f"Ratio of a pass to its neighbour: {shown(found['pass_ratio'])}, quartiles"
+            f" {' to '.join(shown(q) for q in found['pass_quartiles'])}. Processor time of a pass:"
+            f" statements {shown(spent['off']['statements'])} ms without,"
+            f" {shown(spent['on']['statements'])} ms with a recording, writer"
+            f" {shown(spent['on']['writer'])} ms.{spent_ratios(spent)}",
+            "",
+        ]
     head = ["TPC-C", "off/s", "on/s", "on / off", "off waits", "on waits", "bytes a transaction"]
+    quartiles = any("quartiles" in c for c in results["tpcc"].values())
+    head[4:4] = ["quartiles"] if quartiles else []
     rows = [
         [
-            *(POLICIES[policy], c["off"], c["on"], c["ratio"], c["waits"]["off"]),
-            *(c["waits"]["on"], c["recording"]["bytes_per_transaction"]),
+            *(POLICIES[policy], c["off"], c["on"], c["ratio"]),
+            *([" to ".join(shown(q) for q in c["quartiles"])] if quartiles else []),
+            *(c["waits"]["off"], c["waits"]["on"], c["recording"]["bytes_per_transaction"]),
         ]
         for policy, c in results["tpcc"].items()
     ]
     lines += [*grid(head, rows), ""]
+    for policy, c in results["tpcc"].items():
+        told = spent_ratios(c.get("processor", {}))
+        lines += [f"Processor time of a transaction, {POLICIES[policy]}.{told}", ""] if told else []
     found = results["replay"]
     rows = [
         [name, q["original"], q["replay"], q["replay"] / q["original"]]
@@ -295,8 +323,16 @@ def ledger(results: dict) -> list[str]:
 
 
 def instructions(results: dict) -> list[str]:
-    rows = [[name, entry["instructions"]] for name, entry in results["cases"].items()]
-    return grid(["path", "instructions"], rows)
+    counts = {name: entry["instructions"] for name, entry in results["cases"].items()}
+    lines = [*grid(["path", "instructions"], [list(row) for row in counts.items()]), ""]
+    granted = [
+        [name, counts[name], counts[asked]]
+        for case, (name, *_) in CASES.items()
+        if name in counts and (asked := f"{case}{GRANTED}") in counts
+    ]
+    rows = [[*row, row[2] / row[1]] for row in granted]
+    head = ["require_grants: the same operation", "off", "on", "on / off"]
+    return [*lines, *grid(head, rows)]
 
 
 def families(results: dict) -> list[str]:

@@ -15,30 +15,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import plots
+from hot_paths import CASES
 from report import PUBLISH, ROOT, Report, parameter, progress, ratio, table
 from stack import ROOT as PROJECT
 
 LIMIT = parameter("LIMIT", 5.0)
 BASELINE = ROOT / "bench/results/instructions.json"
-# What is counted, how often, and per what. The keeper's start takes 1.8 billion instructions,
-# half a million more or less (its source of randomness measures jitter): the work of a case must
-# be a hundred times as much as that.
-CASES = {
-    "ring": ("a message through the ring, written and read", 64_000, 1),
-    "compare-one": ("one answered int4 < int4, in the keeper", 200_000, 1),
-    "add-one": ("one one-way int4 + int4, in the keeper", 200_000, 1),
-    "compare-int4": ("a row of int4 < int4, batch of 4096", 300, 4096),
-    "compare-text": ("a row of text < text, batch of 4096", 60, 4096),
-    "multiply-numeric": ("a row of numeric * numeric into slots, batch of 4096", 80, 4096),
-    "compare-one-granted": ("compare-one, with grants asked for", 200_000, 1),
-    "add-one-granted": ("add-one, with grants asked for", 200_000, 1),
-    "compare-int4-granted": ("compare-int4, with grants asked for", 300, 4096),
-    "multiply-numeric-granted": ("multiply-numeric, with grants asked for", 80, 4096),
-    "compare-one-recorded": ("compare-one, recorded", 200_000, 1),
-    "add-one-recorded": ("add-one, recorded", 200_000, 1),
-    "compare-int4-recorded": ("compare-int4, recorded", 300, 4096),
-    "envelope": ("an int4 sealed and opened", 20_000, 1),
-}
 
 
 def build() -> str:

@@ -2,13 +2,18 @@
 
 Cost: TPC-H (all columns that are not keys are protected, through the proxy) and TPC-C (the client
 library, one client) with a recording and without one, in alternation, first one, then the other.
+Each turn has a ratio; medians and quartiles are of these. What a recording asks for once, when it
+begins, is in the turns of TPC-H; before a turn of TPC-C transactions run for WARM seconds.
 Replay: one recorded pass of the 22 queries, run again in a clone beside a replayer. Anonymised:
 calls of several kinds, as the program does it (processes stay, paths are kept) and plainly (a new
 solver and a new machine for each call).
 
-Waits stand beside times: how often a session waited for an answer of the keeper.
+Waits stand beside times: how often a session waited for an answer of the keeper. So does processor
+time, which depends less on what else the machine does (`processor`): that of PostgreSQL and the
+keeper without the thread that writes, and that of this thread. Each turn has a ratio of it, too.
 
-Parameters: SF scale, ROUNDS of TPC-H, POLICIES, SECONDS and RUNS of TPC-C, CALLS to anonymise.
+Parameters: SF scale, ROUNDS of TPC-H, POLICIES, SECONDS, WARM and RUNS of TPC-C, CALLS to
+anonymise; ONLY=tpch,tpcc,replay,anonymised (all).
 """
 
 import os
@@ -19,19 +24,35 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import plots
+import processor
 import servers
 import tpcc
 import tpch_data
 from clones import Clone
 from recordings import Recorder, statements
-from report import ROOT, Report, geometric_mean, median, parameter, progress, ratio, shown, table
+from report import (
+    ROOT,
+    Report,
+    geometric_mean,
+    median,
+    parameter,
+    parameters,
+    progress,
+    quartiles,
+    ratio,
+    shown,
+    table,
+)
 from results import run
 
 SCALE = parameter("SF", 0.1)
-ROUNDS = parameter("ROUNDS", 9)
-RUNS = parameter("RUNS", 5)
+ROUNDS = parameter("ROUNDS", 16)
+RUNS = parameter("RUNS", 9)
+WARM = parameter("WARM", 1.0)
+ONLY = parameters("ONLY", "tpch,replay,tpcc,anonymised")
 CALLS = parameter("CALLS", 600)
 SIDES = ("off", "on")
+KINDS_OF_FIGURES = ("tpch", "replay", "tpcc", "anonymised")
 tpcc.SECONDS = parameter("SECONDS", 2.0)
 
 
@@ -72,33 +93,79 @@ def passes(app) -> dict[int, tuple[float, int]]:
     return found
 
 
-def tpch(app, recordings: Recordings) -> dict:
-    """Medians of each query with and without a recording; what a recording of a pass has."""
-    runs = {side: [] for side in SIDES}
-    passes(app)  # reads the tables
-    for turn in range(ROUNDS):
+def turns(count: int, run) -> tuple[dict[str, list], list[float]]:
+    """Runs both sides in alternation. `run(side)` gives what it measured, first what took long; the
+    ratios are of neighbours."""
+    found = {side: [] for side in SIDES}
+    for turn in range(count):
         for side in SIDES if turn % 2 else reversed(SIDES):
-            if side == "off":
-                runs[side].append(passes(app))
-                continue
-            recorder = recordings.begin()
-            runs[side].append(passes(app))
+            found[side].append(run(side, turn))
+    ratios = [on[0] / off[0] for on, off in zip(found["on"], found["off"], strict=True)]
+    return found, ratios
+
+
+def spent_of(runs: dict[str, list]) -> dict:
+    """Processor time of both sides: medians, and the ratios of neighbours, for statements alone and
+    together with the thread that writes."""
+    found = {
+        side: {name: median([r[name] for r in of]) for name in of[0]} for side, of in runs.items()
+    }
+    whole = {"statements": ("statements",), "all": ("statements", "writer")}
+    for what, parts in whole.items():
+        each = [
+            sum(on[part] for part in parts) / sum(off[part] for part in parts)
+            for on, off in zip(runs["on"], runs["off"], strict=True)
+        ]
+        found[what] = {"ratio": median(each), "quartiles": quartiles(each)}
+    return found
+
+
+def told_of(spent: dict) -> str:
+    parts = [f"{w} {s['ratio']:.3f} {s['quartiles']}" for w, s in spent.items() if "ratio" in s]
+    return ", ".join([*parts, f"{spent['off']} ms beside {spent['on']} ms"])
+
+
+def tpch(stack, app, recordings: Recordings) -> dict:
+    """Medians of each query with and without a recording; what a recording of a pass has."""
+    passes(app)  # reads the tables
+    spending, last = processor.Processor(stack), {}
+
+    def one(side: str, _turn: int):
+        recorder = recordings.begin() if side == "on" else None
+        before = spending.read()
+        timed = passes(app)
+        if recorder:
             recorder.stop()
-    size = told(recorder.shown())
+            last["recorder"] = recorder
+        spent = spending.since(before)
+        return sum(seconds for seconds, _ in timed.values()), timed, spent
+
+    found, ratios = turns(ROUNDS, one)
+    size = told(last["recorder"].shown())
+    runs = {side: [timed for _, timed, _ in found[side]] for side in SIDES}
     queries = {}
     for number in tpch_data.QUERIES:
         entry = {side: median([r[number][0] for r in runs[side]]) for side in SIDES}
+        each = [
+            on[number][0] / off[number][0] for on, off in zip(runs["on"], runs["off"], strict=True)
+        ]
         waits = {side: runs[side][-1][number][1] for side in SIDES}
-        queries[f"Q{number}"] = {**entry, "ratio": ratio(entry["on"], entry["off"]), "waits": waits}
-    totals = {side: median([sum(s for s, _ in r.values()) for r in runs[side]]) for side in SIDES}
+        queries[f"Q{number}"] = {**entry, "ratio": median(each), "waits": waits}
+    totals = {side: median([run[0] for run in found[side]]) for side in SIDES}
+    spent = spent_of({side: [spent for _, _, spent in found[side]] for side in SIDES})
     count = sum(len(tpch_data.query(n, SCALE)) for n in tpch_data.QUERIES)
     means = geometric_mean([q["ratio"] for q in queries.values()])
     size |= {"statements": count, "bytes_per_statement": size["bytes"] / count}
     progress(
         f"TPC-H: {totals['off']:.3f} s without, {totals['on']:.3f} s with a recording,"
-        f" mean of ratios {means:.3f}, {size['bytes_per_statement']:.0f} bytes a statement"
+        f" ratio of a pass {median(ratios):.3f} {quartiles(ratios)},"
+        f" mean of queries' ratios {means:.3f}, processor {told_of(spent)},"
+        f" {size['bytes_per_statement']:.0f} bytes a statement"
     )
-    return {"queries": queries, "totals": totals, "geometric_mean": means, "recording": size}
+    return {
+        **{"queries": queries, "totals": totals, "geometric_mean": means, "recording": size},
+        **{"pass_ratio": median(ratios), "pass_quartiles": quartiles(ratios), "processor": spent},
+    }
 
 
 def tpcc_cost(stack, recordings: Recordings) -> dict:
@@ -106,22 +173,36 @@ def tpcc_cost(stack, recordings: Recordings) -> dict:
     found = {}
     tpcc.load(stack, SimpleNamespace(results={}))
     for policy in tpcc.POLICIES:
-        runs = {side: [] for side in SIDES}
-        for turn in range(RUNS):
-            for side in SIDES if turn % 2 else reversed(SIDES):
-                recorder = recordings.begin() if side == "on" else None
-                runs[side].append(tpcc.with_waits(stack, policy, "library", 1, turn))
-                if recorder:
-                    recorder.stop()
-                    size, done = told(recorder.shown()), runs[side][-1]["done"]
-        entry = {side: median([r["per_second"] for r in runs[side]]) for side in SIDES}
-        entry["waits"] = {side: median([r["waits"] for r in runs[side]]) for side in SIDES}
-        entry["ratio"] = ratio(entry["on"], entry["off"])
+        last, spending = {}, processor.Processor(stack)
+
+        def one(side: str, turn: int, policy=policy, last=last, spending=spending):
+            recorder = recordings.begin() if side == "on" else None
+            seconds, tpcc.SECONDS = tpcc.SECONDS, WARM
+            warm = tpcc.measure(stack, policy, "library", 1, 500 + turn)
+            tpcc.SECONDS = seconds
+            before = spending.read()
+            timed = tpcc.with_waits(stack, policy, "library", 1, turn)
+            done = max(1, timed["done"])
+            spent = {name: ms / done for name, ms in spending.since(before).items()}
+            if recorder:
+                recorder.stop()
+                last["size"] = told(recorder.shown()), warm["done"] + timed["done"]
+            return 1 / timed["per_second"], timed, spent
+
+        runs, ratios = turns(RUNS, one)
+        size, done = last["size"]
+        entry = {side: median([r["per_second"] for _, r, _ in runs[side]]) for side in SIDES}
+        entry["waits"] = {side: median([r["waits"] for _, r, _ in runs[side]]) for side in SIDES}
+        entry["processor"] = spent_of({side: [r[2] for r in runs[side]] for side in SIDES})
+        # Transactions a second: less than 1 is slower.
+        entry["ratio"] = 1 / median(ratios)
+        entry["quartiles"] = quartiles([1 / r for r in ratios])
         entry["recording"] = {**size, "bytes_per_transaction": size["bytes"] / max(1, done)}
         found[policy] = entry
         progress(
             f"TPC-C {tpcc.TITLES[policy]}: {entry['off']:.0f}/s without, {entry['on']:.0f}/s with a"
-            f" recording, ratio {entry['ratio']:.3f}, waits {entry['waits']}"
+            f" recording, ratio {entry['ratio']:.3f} {entry['quartiles']}, waits {entry['waits']},"
+            f" processor {told_of(entry['processor'])}"
         )
     return found
 
@@ -245,7 +326,7 @@ def anonymised(folder: Path) -> dict:
 
 
 def show(results: dict) -> None:
-    queries = results["tpch"]["queries"]
+    queries = results.get("tpch", {}).get("queries", {})
     head = ["TPC-H", "off s", "on s", "on / off", "off waits", "on waits"]
     rows = [
         [name, q["off"], q["on"], q["ratio"], *(q["waits"][s] for s in SIDES)]
@@ -259,14 +340,20 @@ def show(results: dict) -> None:
             *(c["waits"][s] for s in SIDES),
             c["recording"]["bytes_per_transaction"],
         ]
-        for policy, c in results["tpcc"].items()
+        for policy, c in results.get("tpcc", {}).items()
     ]
     table(head, rows)
 
 
 def main() -> None:
     given = {"SF": SCALE, "ROUNDS": ROUNDS, "POLICIES": tpcc.POLICIES, "W": tpcc.WAREHOUSES}
-    given |= {"SECONDS": tpcc.SECONDS, "RUNS": RUNS, "CALLS": CALLS, **servers.SETTINGS}
+    given |= {
+        "SECONDS": tpcc.SECONDS,
+        "WARM": WARM,
+        "RUNS": RUNS,
+        "CALLS": CALLS,
+        **servers.SETTINGS,
+    }
     report = Report("recording", given)
     results = report.results
     os.environ["CONFIDE_KEEPER_ADMINISTRATORS"] = "app"
@@ -278,11 +365,17 @@ def main() -> None:
             app.execute("CREATE SCHEMA tpch")
             app.execute("SET search_path = tpch")
             tpch_data.load(app, SCALE, True)
-            results["tpch"] = tpch(app, recordings)
-        results["replay"] = replay(stack, recordings)
-        results["tpcc"] = tpcc_cost(stack, recordings)
-        results["anonymised"] = anonymised(Path(made))
+            if "tpch" in ONLY:
+                results["tpch"] = tpch(stack, app, recordings)
+        if "replay" in ONLY:
+            results["replay"] = replay(stack, recordings)
+        if "tpcc" in ONLY:
+            results["tpcc"] = tpcc_cost(stack, recordings)
+        if "anonymised" in ONLY:
+            results["anonymised"] = anonymised(Path(made))
     show(results)
+    if len(results) < len(KINDS_OF_FIGURES):
+        return  # not all figures: for a look, not for the documentation
     ratios = [q["ratio"] for q in results["tpch"]["queries"].values()]
     labels = list(results["tpch"]["queries"])
     title = f"TPC-H at scale {SCALE:g} while it is recorded"

@@ -10,6 +10,7 @@ import datetime
 import json
 import os
 import platform
+import statistics
 import subprocess
 import sys
 import time
@@ -135,6 +136,12 @@ def geometric_mean(values: Iterable[float]) -> float | None:
     for value in values:
         product *= value ** (1 / len(values))
     return product
+
+
+def quartiles(values: Sequence[float]) -> list[float]:
+    """The first and the third."""
+    first, _, third = statistics.quantiles(values, n=4, method="inclusive")
+    return [first, third]
 
 
 def median(values: Sequence[float]) -> float | None:

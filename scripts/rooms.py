@@ -36,6 +36,7 @@ FLOORS = [
     "result",
     "gc",
     "ledger",
+    "rotate",
     "tableam",
     "node/scan",
     "node/sort",

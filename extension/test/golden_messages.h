@@ -136,6 +136,21 @@ golden_clock(void)
 }
 
 static void
+golden_statement(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08',
+	};
+	CfdReadStatement read;
+	const CfdWireStatement filled = {.query = 578437695752307201u};
+
+	check(cfd_decode_statement(golden_bytes, 8, &read), "Statement is read");
+	check(read.head.query == (uint64_t) UINT64_C(578437695752307201), "query of Statement");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "Statement filled");
+	check(!cfd_decode_statement(golden_bytes, 7, &read), "Statement cut short");
+}
+
+static void
 golden_announce(void)
 {
 	static const char golden_bytes[] = {
@@ -217,6 +232,36 @@ golden_policy(void)
 
 	check(cfd_decode_policy(golden_bytes, 2, &read), "Policy is read");
 	check(read.envelope_length == 2 && (const char *) read.envelope == golden_bytes + 0, "envelope of Policy");
+}
+
+static void
+golden_policy_log_answer(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x01', '\x02',
+	};
+	CfdReadPolicyLogAnswer read;
+	const CfdWirePolicyLogAnswer filled = {.number = 578437695752307201u};
+
+	check(cfd_decode_policy_log_answer(golden_bytes, 10, &read), "PolicyLogAnswer is read");
+	check(read.head.number == (uint64_t) UINT64_C(578437695752307201), "number of PolicyLog");
+	check(read.record_length == 2 && (const char *) read.record == golden_bytes + 8, "record of PolicyLog");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "PolicyLogAnswer filled");
+}
+
+static void
+golden_policy_logged(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08',
+	};
+	CfdReadPolicyLogged read;
+	const CfdWirePolicyLogged filled = {.number = 578437695752307201u};
+
+	check(cfd_decode_policy_logged(golden_bytes, 8, &read), "PolicyLogged is read");
+	check(read.head.number == (uint64_t) UINT64_C(578437695752307201), "number of PolicyLogged");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "PolicyLogged filled");
+	check(!cfd_decode_policy_logged(golden_bytes, 7, &read), "PolicyLogged cut short");
 }
 
 static void
@@ -448,6 +493,60 @@ golden_promote_answer(void)
 	check(read.envelopes.at == golden_bytes + 34 && read.envelopes.end == golden_bytes + 34 + 12, "envelopes of Promote");
 	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "PromoteAnswer filled");
 	check(!cfd_decode_promote_answer(golden_bytes, 45, &read), "PromoteAnswer cut short");
+}
+
+static void
+golden_lease(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x02', '\x00', '\x00', '\x00', '\x02', '\x03', '\x04', '\x05',
+		'\x03', '\x04', '\x05', '\x06',
+	};
+	CfdReadLease read;
+	const CfdWireLease filled = {.count = 67305985u, .columns = 2u};
+
+	check(cfd_decode_lease(golden_bytes, 16, &read), "Lease is read");
+	check(read.head.count == (uint32_t) UINT64_C(67305985), "count of Lease");
+	check(read.head.columns == (uint32_t) UINT64_C(2), "columns of Lease");
+	check(read.partitions_count == 2 && sizeof(CfdWireU32) * 2 == 8 && (const char *) read.partitions == golden_bytes + 8, "partitions of Lease");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "Lease filled");
+	check(!cfd_decode_lease(golden_bytes, 15, &read), "Lease cut short");
+}
+
+static void
+golden_lease_answer(void)
+{
+	static const char golden_bytes[] = {
+		'\x02', '\x00', '\x00', '\x00', '\x02', '\x00', '\x00', '\x00', '\x01', '\x02', '\x03', '\x04',
+		'\x05', '\x06', '\x07', '\x08', '\x02', '\x03', '\x04', '\x05', '\x00', '\x00', '\x00', '\x00',
+		'\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x09', '\x0a', '\x04', '\x05', '\x06', '\x07',
+		'\x00', '\x00', '\x00', '\x00', '\x05', '\x06', '\x07', '\x08', '\x09', '\x0a', '\x0b', '\x0c',
+		'\x06', '\x07', '\x08', '\x09', '\x0a', '\x0b', '\x0c', '\x0d', '\x07', '\x08', '\x09', '\x0a',
+		'\x0b', '\x0c', '\x0d', '\x0e', '\x08', '\x09', '\x0a', '\x0b', '\x0c', '\x0d', '\x0e', '\x0f',
+		'\x01', '\x02',
+	};
+	CfdReadLeaseAnswer read;
+	const CfdWireLeaseAnswer filled = {.count = 2u, .columns = 2u};
+
+	check(cfd_decode_lease_answer(golden_bytes, 74, &read), "LeaseAnswer is read");
+	check(read.head.count == (uint32_t) UINT64_C(2), "count of Lease");
+	check(read.head.columns == (uint32_t) UINT64_C(2), "columns of Lease");
+	check(read.runs_count == 2 && sizeof(CfdWireRun) * 2 == 32 && (const char *) read.runs == golden_bytes + 8, "runs of Lease");
+	check(read.names_count == 2 && sizeof(CfdWireIdentity) * 2 == 32 && (const char *) read.names == golden_bytes + 40, "names of Lease");
+	check(read.record_length == 2 && (const char *) read.record == golden_bytes + 72, "record of Lease");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "LeaseAnswer filled");
+}
+
+static void
+golden_adopt(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02',
+	};
+	CfdReadAdopt read;
+
+	check(cfd_decode_adopt(golden_bytes, 2, &read), "Adopt is read");
+	check(read.record_length == 2 && (const char *) read.record == golden_bytes + 0, "record of Adopt");
 }
 
 static void
@@ -2034,6 +2133,67 @@ golden_cell_token_answer(void)
 }
 
 static void
+golden_cell_key(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02',
+	};
+	CfdReadCellKey read;
+
+	check(cfd_decode_cell_key(golden_bytes, 2, &read), "CellKey is read");
+	check(read.name_length == 2 && (const char *) read.name == golden_bytes + 0, "name of CellKey");
+}
+
+static void
+golden_cell_key_answer(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x02', '\x03', '\x04', '\x05', '\x01', '\x02',
+	};
+	CfdReadCellKeyAnswer read;
+	const CfdWireCellKeyAnswer filled = {.generation = 67305985u, .turning = 84148994u};
+
+	check(cfd_decode_cell_key_answer(golden_bytes, 10, &read), "CellKeyAnswer is read");
+	check(read.head.generation == (uint32_t) UINT64_C(67305985), "generation of CellKey");
+	check(read.head.turning == (uint32_t) UINT64_C(84148994), "turning of CellKey");
+	check(read.column_length == 2 && (const char *) read.column == golden_bytes + 8, "column of CellKey");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "CellKeyAnswer filled");
+}
+
+static void
+golden_cell_reseal(void)
+{
+	static const char golden_bytes[] = {
+		'\x07', '\x01', '\x00', '\x00', '\x02', '\x00', '\x00', '\x00', '\x01', '\x02', '\x02', '\x00',
+		'\x00', '\x00', '\x01', '\x02', '\x02', '\x00', '\x00', '\x00', '\x01', '\x02',
+	};
+	CfdReadCellReseal read;
+	const CfdWireCellReseal filled = {.t = 7u, .flags = 1u, .length = 2u};
+
+	check(cfd_decode_cell_reseal(golden_bytes, 22, &read), "CellReseal is read");
+	check(read.head.t == (uint8_t) UINT64_C(7), "t of CellReseal");
+	check(read.head.flags == (uint8_t) UINT64_C(1), "flags of CellReseal");
+	check(read.head.length == (uint32_t) UINT64_C(2), "length of CellReseal");
+	check(read.name_length == 2 && (const char *) read.name == golden_bytes + 8, "name of CellReseal");
+	check(read.cells.at == golden_bytes + 10 && read.cells.end == golden_bytes + 10 + 12, "cells of CellReseal");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "CellReseal filled");
+	check(!cfd_decode_cell_reseal(golden_bytes, 21, &read), "CellReseal cut short");
+}
+
+static void
+golden_cell_reseal_answer(void)
+{
+	static const char golden_bytes[] = {
+		'\x02', '\x00', '\x00', '\x00', '\x01', '\x02', '\x02', '\x00', '\x00', '\x00', '\x01', '\x02',
+	};
+	CfdReadCellResealAnswer read;
+
+	check(cfd_decode_cell_reseal_answer(golden_bytes, 12, &read), "CellResealAnswer is read");
+	check(read.cells.at == golden_bytes + 0 && read.cells.end == golden_bytes + 0 + 12, "cells of CellReseal");
+	check(!cfd_decode_cell_reseal_answer(golden_bytes, 11, &read), "CellResealAnswer cut short");
+}
+
+static void
 golden_messages(void)
 {
 	golden_error();
@@ -2045,12 +2205,15 @@ golden_messages(void)
 	golden_accounts();
 	golden_accounts_answer();
 	golden_clock();
+	golden_statement();
 	golden_announce();
 	golden_grant();
 	golden_restore_ticket();
 	golden_orderable();
 	golden_orderable_answer();
 	golden_policy();
+	golden_policy_log_answer();
+	golden_policy_logged();
 	golden_index_built();
 	golden_snapshot();
 	golden_put_envelope();
@@ -2064,6 +2227,9 @@ golden_messages(void)
 	golden_partition_drop();
 	golden_promote();
 	golden_promote_answer();
+	golden_lease();
+	golden_lease_answer();
+	golden_adopt();
 	golden_partition_logged();
 	golden_garbage_begin();
 	golden_garbage_begin_answer();
@@ -2151,4 +2317,8 @@ golden_messages(void)
 	golden_cell_hash_answer();
 	golden_cell_token();
 	golden_cell_token_answer();
+	golden_cell_key();
+	golden_cell_key_answer();
+	golden_cell_reseal();
+	golden_cell_reseal_answer();
 }

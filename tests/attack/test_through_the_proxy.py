@@ -103,3 +103,23 @@ def test_swapped_before(emp, dba, attack, name):
                 pass
             seen += cursor.fetchall() if cursor.description else []
     attack.attempt(f"a protected value in a plain column, {name}", SECRET in str(seen))
+
+
+@pytest.mark.ten(6)
+def test_swapped_output(emp, dba, attack):
+    """A procedure with a plain output is replaced by one that gives a protected value. One that was
+    declared with a protected output is opened."""
+    body = "LANGUAGE plpgsql AS $$ BEGIN SELECT {} INTO n FROM {}; END $$"
+    emp.execute("CREATE PROCEDURE named(INOUT n enc_text) " + body.format("name", "emp"))
+    emp.execute("CREATE PROCEDURE noted(INOUT n text) " + body.format("note", "directory"))
+    assert emp.execute("SELECT name FROM emp").fetchall() == [(SECRET,)]
+    assert emp.execute("CALL named(NULL)").fetchall() == [(SECRET,)]
+    assert emp.execute("CALL noted(NULL)").fetchall() == [("open",)]
+    dba.execute("DROP PROCEDURE noted")
+    dba.execute("CREATE PROCEDURE noted(INOUT n enc_text) " + body.format("name", "emp"))
+    seen = []
+    try:
+        seen = emp.execute("CALL noted(NULL)").fetchall()
+    except psycopg.OperationalError as error:
+        assert "a result is protected" in str(error)
+    attack.attempt("a protected value as the output of a procedure", SECRET in str(seen))

@@ -46,6 +46,7 @@ def before_the_mistake(stack, open_path):
         insert(app, 1, 500)
         with archive(stack, open_path / "archive"):
             backup(stack, open_path / "backup")
+            app.execute("CREATE VIEW point.later AS SELECT v + v AS twice FROM point.t")
             insert(app, 501, 900)
             app.execute("UPDATE point.t SET v = v + 1000 WHERE id <= 100")
             dba.execute("SELECT pg_create_restore_point('before the mistake')")
@@ -80,6 +81,8 @@ def check(copy: Stack, rows: int) -> None:
         assert app.execute(sql).fetchone() == (rows, total, "text 1", "text 99")
         # What the view does was authorised before the backup; a keeper without that refuses it.
         assert app.execute("SELECT sum(twice) FROM point.w").fetchone() == (2 * total,)
+        # This was authorised between the backup and the point.
+        assert app.execute("SELECT sum(twice) FROM point.later").fetchone() == (2 * total,)
         row = app.execute("SELECT id, v FROM point.t WHERE s = 'text 77'").fetchone()
         assert row == (77, 1077)
         with pytest.raises(psycopg.errors.UniqueViolation):

@@ -171,18 +171,34 @@ class Recorded:
             " BEGIN UPDATE owner SET plain = plain + 1 WHERE plain = 1;"
             " SELECT count(*) INTO n FROM account; RETURN n; END $$"
         )
+        app.execute(
+            "CREATE FUNCTION counted() RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$"
+            " DECLARE n bigint; BEGIN SELECT count(*) INTO n FROM account; RETURN n; END $$"
+        )
         logged("functions in it", "SELECT twice(), count(*) FROM account")
         logged("changes or locks rows", "UPDATE account SET branch = branch WHERE id = 1")
         app.execute("BEGIN")
         app.execute("UPDATE account SET branch = branch WHERE id = 2")
         logged("its own transaction had changed", "SELECT count(*), 1 AS own FROM account")
         app.execute("COMMIT")
+        self.in_turns(app, logged)
         for _ in range(2):
             logged("ran 2 times", "SELECT count(*), 2 AS twice FROM account")
-        # Sends what was told without waking the keeper.
-        assert app.execute("SELECT name FROM owner ORDER BY name").rowcount == 10
+        # Whose last statements ask the keeper nothing, so they do not wake it.
         texts["no run of this statement"] = "SELECT 5 FROM account"
         return texts
+
+    def in_turns(self, app, logged):
+        """A cursor whose function sees what was committed while it was open."""
+        with self.stack.connect_app() as other:
+            app.execute("BEGIN")
+            cursor = "DECLARE c CURSOR FOR SELECT counted() FROM account"
+            logged("functions in it, in a cursor", cursor)
+            app.execute("FETCH 1 FROM c")
+            other.execute("UPDATE account SET branch = branch WHERE id = 3")
+            app.execute("SELECT 1")
+            app.execute("FETCH 1 FROM c")
+            app.execute("COMMIT")
 
 
 @pytest.fixture(scope="module")
@@ -225,8 +241,9 @@ def cloned(recorded, name, text, *more, port=None):
     )
 
 
-def replayed(recorded, name, text, *more):
-    """Rows and plan of a statement in a clone for it; None and why, if there is none."""
+def replayed(recorded, name, text, *more, runs=None):
+    """Rows and plan of a statement, or of another one, in a clone for it; None and why, if there is
+    none."""
     port = free_port()
     made = cloned(recorded, name, text, *more, port=port)
     if made.returncode != 0:
@@ -236,7 +253,7 @@ def replayed(recorded, name, text, *more):
     try:
         assert shares(recorded) == ("share blocks with the base" in made.stdout), made.stdout
         with psycopg.connect(url, autocommit=True) as clone:
-            found, plan = run(clone, text), shape(clone, text)
+            found, plan = run(clone, runs or text), shape(clone, text)
         refused = (recorded.folder / name / "replayer.log").read_text()
         return found, plan if found.sqlstate is None else refused
     finally:
@@ -277,12 +294,23 @@ def test_beside_writers(complete, kind, report):
     assert exact >= 2
 
 
+def test_another_moment(complete):
+    """What the first run saw is not in the clone for the last one. Bug: it does not matter where
+    recovery stops, and the tests above compare nothing."""
+    for kind in ("aggregate", "order"):
+        own = [entry for entry in complete.runs if entry[0] == kind]
+        (_, first, _, wanted), (_, last, _, _) = own[0], own[-1]
+        got, said = replayed(complete, f"{kind}-other", last, runs=first)
+        assert got is not None, said
+        assert not same_rows(got, wanted), kind
+
+
 def test_refused(complete):
     """What no position has, is said, and nothing is made."""
     for n, (why, text) in enumerate(complete.refused.items()):
         got, said = replayed(complete, f"refused{n}", text)
         assert got is None, why
-        assert why in said, (why, said)
+        assert why.split(",")[0] in said, (why, said)
 
 
 def test_runs(complete):

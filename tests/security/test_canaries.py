@@ -30,6 +30,7 @@ RND = [
     r'recursive query "\w+" column 1 has type rnd_',
     # Not implemented.
     r"generation expression is not immutable",
+    r"functions in index expression must be marked IMMUTABLE",
     r"function to_char\(rnd_\w*date, unknown\) does not exist",
     # CREATE TABLE AS.
     r"cannot have type rnd_",

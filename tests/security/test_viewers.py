@@ -527,6 +527,36 @@ def test_budgets(files):
         assert run(ann, asks).sqlstate is None
 
 
+def test_budgets_of_parts_and_renamed_columns(three):
+    """The budget of a partitioned table is for its partitions together; that of a column that is
+    renamed and then filled anew goes on. Bug: both give as much again."""
+    with three.stack.connect_app() as app:
+        app.execute("CREATE TABLE spent (id int, pay enc_int4) PARTITION BY LIST (id)")
+        app.execute("CREATE TABLE spent_1 PARTITION OF spent FOR VALUES IN (1)")
+        app.execute("CREATE TABLE spent_2 PARTITION OF spent FOR VALUES IN (2)")
+        rows = "generate_series(0, 5) g"
+        app.execute(f"INSERT INTO spent SELECT 1 + g / 3, g FROM {rows}")
+        app.execute("CREATE TABLE spent_anew (id int, pay enc_int4)")
+        app.execute("INSERT INTO spent_anew VALUES (1, 10), (2, 11), (3, 12)")
+        for table in "spent", "spent_anew":
+            column = f"public.{table}.pay"
+            assert three.psql("boss", f"GRANT OWNER {column} TO ann") == ""
+            assert three.psql("ann", f"GRANT VIEWER ON {column} TO bob") == ""
+            assert three.psql("ann", f"SELECT confide.budget('{column}', 'shown=5')") == ""
+        with three.connect("bob") as bob:
+            assert len(run(bob, "SELECT pay FROM spent_1").rows) == 3
+            assert run(bob, "SELECT pay FROM spent_2").sqlstate == "53400"
+            assert len(run(bob, "SELECT pay FROM spent_anew").rows) == 3
+    for sql in (
+        "ALTER TABLE spent_anew RENAME pay TO wage",
+        "TRUNCATE spent_anew",
+        "INSERT INTO spent_anew VALUES (1, 10), (2, 11), (3, 12)",
+    ):
+        assert three.psql("ann", sql) == ""
+    with three.connect("bob") as bob:
+        assert run(bob, "SELECT wage FROM spent_anew").sqlstate == "53400"
+
+
 def test_owner_who_is_gone(files):
     """Two of the administrators give a column another owner; one of them does not, nor while the
     owner is there."""

@@ -48,7 +48,7 @@ fn keeper(path: &Path) -> Outcome {
         incarnation: 1,
     })?;
     let mut body = Vec::new();
-    while let Ok((header, _)) = end.request(&mut body) {
+    while let Ok((header, _, _)) = end.request(&mut body) {
         if Kind::from_u16(header.kind).is_some_and(Kind::is_answered) {
             end.answer(header.sequence, &[])?;
         }

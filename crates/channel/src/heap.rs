@@ -5,8 +5,9 @@
 //! system.
 #![allow(unsafe_code)]
 
+use crate::hidden;
+use crate::secret::overwrite;
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::mem::MaybeUninit;
 
 /// The system's allocator, but memory is overwritten before it is freed: a value that is released
 /// is not in the process's memory any more. A block that grows is moved, since the system's own
@@ -27,45 +28,29 @@ impl Default for Wiping {
     }
 }
 
-/// Writes zeros, which the compiler must not leave out although nobody reads what is freed.
-///
-/// # Safety
-/// So many bytes belong to the caller.
-#[inline]
-unsafe fn overwrite(block: *mut u8, size: usize) {
-    type Byte = MaybeUninit<u8>;
-    type Word = MaybeUninit<u64>;
-    fn zero<T>(place: &mut MaybeUninit<T>, value: T) {
-        // SAFETY: a reference is valid and aligned.
-        unsafe { std::ptr::write_volatile(place, MaybeUninit::new(value)) }
-    }
-    // SAFETY: as the caller promises; the bytes need not be initialised.
-    let bytes = unsafe { std::slice::from_raw_parts_mut(block.cast::<Byte>(), size) };
-    // SAFETY: any bytes are a word.
-    let (before, words, after) = unsafe { bytes.align_to_mut::<Word>() };
-    let mut lines = words.chunks_exact_mut(8);
-    for line in &mut lines {
-        line.iter_mut().for_each(|word| zero(word, 0));
-    }
-    lines
-        .into_remainder()
-        .iter_mut()
-        .for_each(|word| zero(word, 0));
-    before
-        .iter_mut()
-        .chain(after)
-        .for_each(|byte| zero(byte, 0));
-}
-
-// SAFETY: memory comes from the allocator below and goes back to it with the same layout. `realloc`
+// SAFETY: memory comes from the allocator below, or from hidden memory, and goes back there with the same layout. `realloc`
 // is the trait's own, which allocates, copies and frees.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Wiping<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if hidden::wanted(layout)
+            && let Some(block) = hidden::alloc(layout)
+        {
+            return block;
+        }
         // SAFETY: as the caller promises.
         unsafe { self.0.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if hidden::wanted(layout)
+            && let Some(block) = hidden::alloc(layout)
+        {
+            if !block.is_null() {
+                // SAFETY: as long as its layout says.
+                unsafe { block.write_bytes(0, layout.size()) };
+            }
+            return block;
+        }
         // SAFETY: as the caller promises.
         unsafe { self.0.alloc_zeroed(layout) }
     }
@@ -73,6 +58,10 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Wiping<A> {
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         // SAFETY: the block is as long as its layout says, and nobody else's.
         unsafe { overwrite(block, layout.size()) };
+        if hidden::has(block) {
+            // SAFETY: as the caller promises.
+            return unsafe { hidden::dealloc(block, layout) };
+        }
         // SAFETY: as the caller promises.
         unsafe { self.0.dealloc(block, layout) }
     }

@@ -13,6 +13,7 @@ use contract::message::{BODY_MAX, HEADER_BYTES};
 use contract::ring::BESIDE_WORDS;
 use contract::{Header, Kind, body};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A larger buffer is released when a small message follows.
 const KEEP_BYTES: usize = 1024 * 1024;
@@ -28,8 +29,7 @@ pub struct KeeperEnd {
 }
 
 /// Publishes the current delivery period to a channel's backend
-/// ([`contract::ring::PERIOD_OFFSET`]), and whether something is recorded
-/// ([`contract::ring::RECORDED_OFFSET`]).
+/// ([`contract::ring::PERIOD_OFFSET`]), and whether the channel is recorded.
 #[derive(Clone, Debug)]
 pub struct Period(Arc<Mapping>);
 
@@ -39,9 +39,26 @@ impl Period {
         self.0.set_period(period);
     }
 
-    /// Publishes the number of the recording in progress; 0: none.
-    pub fn tell_recorded(&self, recording: u64) {
-        self.0.set_recorded(recording);
+    /// Publishes whether the channel is recorded ([`contract::ring::WATCH_OFFSET`]).
+    pub fn watch(&self, word: u64) {
+        self.0.set_watch(word);
+    }
+}
+
+/// Answers a request. Its body, which [`KeeperEnd::request`] has given, stays where it is.
+pub struct Reply<'a> {
+    answers: &'a mut Writer<Ring>,
+    bell: &'a mut SocketBell,
+}
+
+/// Shows another thread how much the backend has sent.
+#[derive(Clone, Debug)]
+pub struct Backlog(Arc<Mapping>);
+
+impl Backlog {
+    /// Bytes that the backend has published since the channel was opened, as it says.
+    pub fn sent(&self) -> u64 {
+        self.0.sent()
     }
 }
 
@@ -72,17 +89,36 @@ impl KeeperEnd {
         Period(Arc::clone(&self.mapping))
     }
 
+    /// A handle with which another thread can see how much was sent.
+    pub fn backlog(&self) -> Backlog {
+        Backlog(Arc::clone(&self.mapping))
+    }
+
+    /// Bytes of requests that were taken from the ring.
+    pub fn taken(&self) -> u64 {
+        self.requests.position()
+    }
+
+    /// While nothing comes, looks in such intervals for what was sent without waking us; none: only
+    /// when woken.
+    pub fn look_every(&mut self, interval: Option<Duration>) {
+        self.bell.look_every(interval);
+    }
+
     /// A handle with which another thread can end this channel.
     pub fn shutdown_handle(&self) -> Shutdown {
         Shutdown(Arc::clone(self.bell.line()))
     }
 
-    /// Waits for the next request and returns its header and body. The body may be stored in
-    /// `buffer`, whose contents are replaced. The kind is one that a backend may send, and the body
-    /// has at least the fixed part of that kind. Complete requests of a backend that has exited are
-    /// still delivered before [`Error::Closed`].
+    /// Waits for the next request and returns its header and body, and what answers it. The body may
+    /// be stored in `buffer`, whose contents are replaced. The kind is one that a backend may send,
+    /// and the body has at least the fixed part of that kind. Complete requests of a backend that has
+    /// exited are still delivered before [`Error::Closed`].
     #[inline]
-    pub fn request<'a>(&'a mut self, buffer: &'a mut Vec<u8>) -> Result<(Header, &'a [u8]), Error> {
+    pub fn request<'a>(
+        &'a mut self,
+        buffer: &'a mut Vec<u8>,
+    ) -> Result<(Header, &'a [u8], Reply<'a>), Error> {
         if self.bell.line().is_down() {
             return Err(Error::Closed);
         }
@@ -90,7 +126,12 @@ impl KeeperEnd {
         if let Err(Error::Closed | Error::Violation(_)) = result {
             self.bell.line().shut_down();
         }
-        result
+        let (header, body) = result?;
+        let reply = Reply {
+            answers: &mut self.answers,
+            bell: &mut self.bell,
+        };
+        Ok((header, body, reply))
     }
 
     /// Like [`KeeperEnd::request`], but always stores the body in `body`.
@@ -116,6 +157,37 @@ impl KeeperEnd {
         self.checked(result)
     }
 
+    fn reply(&mut self) -> Reply<'_> {
+        Reply {
+            answers: &mut self.answers,
+            bell: &mut self.bell,
+        }
+    }
+
+    /// As [`Reply::answer`].
+    pub fn answer(&mut self, sequence: u32, parts: &[&[u8]]) -> Result<(), Error> {
+        self.reply().answer(sequence, parts)
+    }
+
+    /// As [`Reply::error`].
+    pub fn error(&mut self, sequence: u32, error: &body::Error<'_>) -> Result<(), Error> {
+        self.reply().error(sequence, error)
+    }
+
+    fn copy(&mut self, body: &mut Vec<u8>) -> Result<Header, Error> {
+        copy(&mut self.requests, &mut self.bell, body, is_request)
+    }
+
+    #[inline]
+    fn checked<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
+        if let Err(Error::Closed | Error::Violation(_)) = result {
+            self.bell.line().shut_down();
+        }
+        result
+    }
+}
+
+impl Reply<'_> {
     /// Answers the request with this sequence number. The body is the concatenation of the parts.
     pub fn answer(&mut self, sequence: u32, parts: &[&[u8]]) -> Result<(), Error> {
         self.send(Kind::Answer, sequence, parts)
@@ -132,16 +204,7 @@ impl KeeperEnd {
         if self.bell.line().is_down() {
             return Err(Error::Closed);
         }
-        let result = send(&mut self.answers, &mut self.bell, kind, sequence, parts);
-        self.checked(result)
-    }
-
-    fn copy(&mut self, body: &mut Vec<u8>) -> Result<Header, Error> {
-        copy(&mut self.requests, &mut self.bell, body, is_request)
-    }
-
-    #[inline]
-    fn checked<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
+        let result = send(self.answers, self.bell, kind, sequence, parts);
         if let Err(Error::Closed | Error::Violation(_)) = result {
             self.bell.line().shut_down();
         }

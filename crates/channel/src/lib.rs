@@ -12,8 +12,8 @@
 //! [`Error`].
 //!
 //! This is the only crate with `unsafe`: modules `mapping` (shared memory), `socket` (system
-//! calls), [`heap`] (the allocator), [`urgency`] (the scheduler), [`floor`]
-//! (fork) and [`secret`] (memory for keys).
+//! calls), [`heap`] and `pool` (the allocator), [`urgency`] (the scheduler), [`floor`]
+//! (fork), [`secret`] and [`hidden`] (memory for keys).
 #![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod floor;
@@ -23,14 +23,16 @@ pub mod urgency;
 
 mod backend;
 pub mod heap;
+pub mod hidden;
 mod keeper;
 mod listener;
 mod mapping;
+mod pool;
 mod socket;
 mod spin;
 
 pub use backend::{Answer, BackendEnd, ConnectError};
-pub use keeper::{KeeperEnd, Period, Shutdown};
+pub use keeper::{Backlog, KeeperEnd, Period, Reply, Shutdown};
 pub use listener::{HelloError, Listener, PeerCred, Pending};
 
 /// Why a channel cannot be used any more. [`Error::TooLong`] is an exception: the message was not

@@ -6,11 +6,11 @@
 //! seals preserve the size of the mapping.
 #![allow(unsafe_code)]
 
-use crate::ring::{Memory, Position, SMALL_BYTES, Side, Words, bytes_of};
+use crate::ring::{BELOW_TAG, Memory, Position, SMALL_BYTES, Side, Words, bytes_of};
 use contract::ring::{
     ANSWER_CONTROL, ANSWER_DATA, ANSWER_RING_BYTES, BESIDE_WORDS, MAGIC, MAGIC_OFFSET,
-    MAPPING_BYTES, PERIOD_OFFSET, RECORDED_OFFSET, REQUEST_CONTROL, REQUEST_DATA,
-    REQUEST_RING_BYTES, VERSION_OFFSET, control,
+    MAPPING_BYTES, PERIOD_OFFSET, REQUEST_CONTROL, REQUEST_DATA, REQUEST_RING_BYTES,
+    VERSION_OFFSET, WATCH_OFFSET, control,
 };
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -89,10 +89,15 @@ impl Mapping {
         self.word64(PERIOD_OFFSET).store(period, Ordering::SeqCst);
     }
 
-    /// Publishes the recording in progress to the backend ([`RECORDED_OFFSET`]).
-    pub(crate) fn set_recorded(&self, recording: u64) {
-        self.word64(RECORDED_OFFSET)
-            .store(recording, Ordering::SeqCst);
+    /// Bytes of requests that the backend has published, as it says.
+    pub(crate) fn sent(&self) -> u64 {
+        let word = self.word64(REQUEST_CONTROL + control::WRITTEN);
+        word.load(Ordering::SeqCst) & BELOW_TAG
+    }
+
+    /// Publishes whether the channel is recorded ([`WATCH_OFFSET`]).
+    pub(crate) fn set_watch(&self, word: u64) {
+        self.word64(WATCH_OFFSET).store(word, Ordering::SeqCst);
     }
 
     /// The period that the keeper has published.

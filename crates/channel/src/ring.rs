@@ -117,7 +117,7 @@ pub(crate) fn bytes_of(words: &Words) -> [u8; SMALL_BYTES] {
 }
 
 /// Mask for the part of a word below its tag.
-const BELOW_TAG: u64 = (1 << TAG_SHIFT) - 1;
+pub(crate) const BELOW_TAG: u64 = (1 << TAG_SHIFT) - 1;
 
 /// Converts words of 8 bytes into words of 7.
 #[inline]
@@ -330,6 +330,11 @@ impl<M: Memory> Reader<M> {
             beside_at: 0,
             ended: false,
         }
+    }
+
+    /// Number of bytes read.
+    pub fn position(&self) -> u64 {
+        self.read
     }
 
     fn available(&self) -> u64 {

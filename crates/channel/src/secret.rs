@@ -8,6 +8,7 @@
 #![allow(unsafe_code)]
 
 use std::io::{Error, Result};
+use std::mem::MaybeUninit;
 use std::ops::Deref;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::{NonNull, null_mut};
@@ -95,8 +96,8 @@ fn page() -> usize {
     usize::try_from(size).unwrap_or(4096).max(4096)
 }
 
-/// A page of `memfd_secret`.
-fn hidden(length: usize) -> Result<NonNull<u8>> {
+/// Pages of `memfd_secret`.
+pub(crate) fn hidden(length: usize) -> Result<NonNull<u8>> {
     // SAFETY: takes no pointer.
     let made = unsafe { libc::syscall(libc::SYS_memfd_secret, libc::O_CLOEXEC) };
     let file = i32::try_from(made).unwrap_or(-1);
@@ -105,8 +106,9 @@ fn hidden(length: usize) -> Result<NonNull<u8>> {
     }
     // SAFETY: a new descriptor that nobody else has.
     let file = unsafe { OwnedFd::from_raw_fd(file) };
-    // SAFETY: takes no pointer. A page fits into any offset.
-    if unsafe { libc::ftruncate(file.as_raw_fd(), length as libc::off_t) } != 0 {
+    let end = libc::off_t::try_from(length).map_err(Error::other)?;
+    // SAFETY: takes no pointer.
+    if unsafe { libc::ftruncate(file.as_raw_fd(), end) } != 0 {
         return Err(Error::last_os_error());
     }
     map(length, libc::MAP_SHARED, file.as_raw_fd())
@@ -133,13 +135,43 @@ fn map(length: usize, flags: libc::c_int, file: libc::c_int) -> Result<NonNull<u
     }
 }
 
-/// Overwrites what calls have left on the stack below the caller, as far as keys come.
+/// Writes zeros, which the compiler must not leave out although nobody reads what is freed.
+///
+/// # Safety
+/// So many bytes belong to the caller.
+#[inline]
+pub(crate) unsafe fn overwrite(block: *mut u8, size: usize) {
+    type Byte = MaybeUninit<u8>;
+    type Word = MaybeUninit<u64>;
+    fn zero<T>(place: &mut MaybeUninit<T>, value: T) {
+        // SAFETY: a reference is valid and aligned.
+        unsafe { std::ptr::write_volatile(place, MaybeUninit::new(value)) }
+    }
+    // SAFETY: as the caller promises; the bytes need not be initialised.
+    let bytes = unsafe { std::slice::from_raw_parts_mut(block.cast::<Byte>(), size) };
+    // SAFETY: any bytes are a word.
+    let (before, words, after) = unsafe { bytes.align_to_mut::<Word>() };
+    let mut lines = words.chunks_exact_mut(8);
+    for line in &mut lines {
+        line.iter_mut().for_each(|word| zero(word, 0));
+    }
+    lines
+        .into_remainder()
+        .iter_mut()
+        .for_each(|word| zero(word, 0));
+    before
+        .iter_mut()
+        .chain(after)
+        .for_each(|byte| zero(byte, 0));
+}
+
+/// Overwrites what calls have left in so many kilobytes of the stack below the caller.
 #[inline(never)]
-pub fn wipe_stack() {
-    let mut room = [0u8; 256 * 1024];
-    for byte in &mut room {
+pub fn wipe_stack<const KB: usize>() {
+    let mut room = [[0u64; 128]; KB];
+    for word in room.as_flattened_mut() {
         // SAFETY: a reference. Volatile, so that it is done.
-        unsafe { std::ptr::write_volatile(byte, 0) };
+        unsafe { std::ptr::write_volatile(word, 0) };
     }
     std::hint::black_box(&room);
 }

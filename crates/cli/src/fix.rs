@@ -34,6 +34,18 @@ pub enum Command {
         /// A role whose tables and indexes are maintained.
         #[arg(long = "owner", value_name = "ROLE")]
         owners: Vec<String>,
+        /// Instead, print the line for sudoers that lets this operating system user have done on the
+        /// host what only root does.
+        #[arg(long, value_name = "USER")]
+        host: Option<String>,
+    },
+    /// As root: carry out one action on the host, after its checks.
+    Host {
+        /// The action, as a template has it.
+        action: String,
+        /// The cluster's directory.
+        #[arg(long, value_name = "DIR")]
+        data: PathBuf,
     },
     /// List the settings that a template may change.
     Settings,
@@ -71,7 +83,11 @@ pub fn run(command: &Command) -> Result<String, String> {
             dry_run,
             place,
         } => apply(file, *dry_run, place),
-        Command::Rights { owners } => Ok(fix::rights(owners).trim_end().to_owned()),
+        Command::Rights {
+            host: Some(user), ..
+        } => Ok(fix::host_rights(user, &own_path()?.display().to_string())),
+        Command::Rights { owners, host: None } => Ok(fix::rights(owners).trim_end().to_owned()),
+        Command::Host { action, data } => on_host(action, data),
         Command::Settings => Ok(fix::SETTINGS
             .iter()
             .map(|s| s.name)
@@ -93,6 +109,28 @@ fn apply(file: &Path, dry_run: bool, place: &Place) -> Result<String, String> {
     let text = fs::read_to_string(file).map_err(at(file))?;
     let actions = fix::parse(&text).map_err(|r| format!("refused by {r}"))?;
     carry_out(&actions, file, dry_run, place, Undo::beside(file))
+}
+
+fn own_path() -> Result<PathBuf, String> {
+    std::env::current_exe().map_err(|e| e.to_string())
+}
+
+/// Carries out one action that needs root, whoever has asked for it, and no other.
+fn on_host(action: &str, data: &Path) -> Result<String, String> {
+    let actions = fix::parse(action).map_err(|r| format!("refused by {r}"))?;
+    let [deed] = actions.as_slice() else {
+        return Err("that is not one action on the host".into());
+    };
+    if !deed.is_on_host() {
+        return Err("that is not one action on the host".into());
+    }
+    if !deed.needs_root() {
+        return Err("that needs no root".into());
+    }
+    let host = Place::host(data, None);
+    let looked = deed.look(&host).map_err(|r| format!("refused by {r}"))?;
+    deed.carry_out(&host)?;
+    Ok(looked.shown)
 }
 
 /// Switches the server's mode (`confide mode`): a template with one action, in the same log.
@@ -124,7 +162,13 @@ fn carry_out(
             Some(question) => place.ask(&question)?,
             None => Vec::new(),
         };
-        steps.push(action.step(&rows).map_err(|r| refused(number, r))?);
+        let mut step = action.step(&rows).map_err(|r| refused(number, r))?;
+        if let Some(data) = &step.data {
+            let looked = action.look(&Place::host(Path::new(data), None));
+            let looked = looked.map_err(|r| refused(number, r))?;
+            (step.shown, step.undo) = (looked.shown, looked.undo);
+        }
+        steps.push(step);
     }
     let mut shown = String::new();
     for (number, step) in (1..).zip(&steps) {
@@ -137,7 +181,7 @@ fn carry_out(
     let mut log = Log::open(&place.log)?;
     for (number, (action, step)) in (1..).zip(actions.iter().zip(&steps)) {
         log.write(file, action, "begun")?;
-        if let Err(error) = place.execute(&step.statements) {
+        if let Err(error) = place.execute(action, step) {
             log.write(file, action, &format!("failed: {error}"))?;
             return Err(format!(
                 "{shown}action {number} failed: {error}\n{}",
@@ -202,9 +246,40 @@ impl Place {
             .collect())
     }
 
-    fn execute(&self, statements: &[String]) -> Result<(), String> {
-        self.output(statements).map(|_| ())
+    fn host(data: &Path, bindir: Option<&PathBuf>) -> fix::Host {
+        fix::Host {
+            root: "/".into(),
+            data: data.to_owned(),
+            bindir: bindir.cloned(),
+        }
     }
+
+    fn execute(&self, action: &Action, step: &Step) -> Result<(), String> {
+        let Some(data) = &step.data else {
+            return self.output(&step.statements).map(|_| ());
+        };
+        if !action.needs_root() || is_root() {
+            return action.carry_out(&Place::host(Path::new(data), self.bindir.as_ref()));
+        }
+        let mut sudo = Process::new("sudo");
+        sudo.args(["-n", "--"]).arg(own_path()?);
+        sudo.args(["fix", "host", &fix::print(std::slice::from_ref(action))]);
+        sudo.args(["--data", data]).stdin(Stdio::null());
+        let output = sudo.output().map_err(|e| format!("sudo: {e}"))?;
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(String::from_utf8_lossy(&output.stderr)
+                .trim_end()
+                .to_owned()),
+        }
+    }
+}
+
+/// Whether this process is root's.
+fn is_root() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    uids.and_then(|uids| uids.split_ascii_whitespace().nth(1)) == Some("0")
 }
 
 /// The log, locked for this run.

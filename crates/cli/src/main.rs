@@ -21,6 +21,7 @@ mod query;
 mod record;
 mod replay;
 mod root_key;
+mod rotate;
 mod snapshots;
 mod ticket;
 mod user;
@@ -78,6 +79,10 @@ enum Command {
     Protect(protect::Arguments),
     /// Change protected columns back to plain types while their table is in use.
     Unprotect(protect::Arguments),
+    /// Give a column of the family rnd_ a new key while its table is in use (docs/families.md).
+    RotateColumn(rotate::Arguments),
+    /// Give the key of a column of the family soft_ to the keeper, or take it back (docs/families.md).
+    TransferKey(rotate::TransferArguments),
     /// Print a ticket that lets a session restore values of a dump (confide.restore_ticket).
     RestoreTicket(ticket::Arguments),
     /// Request evidence of the zone that a keeper runs in, and verify it (docs/attestation.md).
@@ -184,6 +189,8 @@ fn run(command: Command) -> Result<String, Failure> {
         Command::Authorise(arguments) => Ok(authorise::run(&arguments)?),
         Command::Protect(arguments) => Ok(protect::protect(&arguments)?),
         Command::Unprotect(arguments) => Ok(protect::unprotect(&arguments)?),
+        Command::RotateColumn(arguments) => Ok(rotate::run(&arguments)?),
+        Command::TransferKey(arguments) => Ok(rotate::transfer(&arguments)?),
         Command::Pin(arguments) => Ok(pin::run(&arguments)?),
         Command::RestoreTicket(arguments) => Ok(ticket::run(&arguments)?),
         Command::Mode(arguments) => Ok(mode::run(&arguments)?),

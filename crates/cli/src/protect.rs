@@ -9,7 +9,7 @@
 //! that keeps out all others, the new table has the rows of the old one.
 
 mod copy;
-mod session;
+pub(crate) mod session;
 mod table;
 
 use crate::psql::Place;

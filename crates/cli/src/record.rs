@@ -5,9 +5,10 @@
 //! the keeper.
 
 use crate::psql::{Place, literal};
-use contract::Kind;
-use recording::{Key, Recorded};
-use std::collections::BTreeMap;
+use contract::codec::Part;
+use contract::{Kind, body};
+use recording::{Key, Recorded, STATEMENTS_MAX};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -69,6 +70,15 @@ pub struct Start {
     /// Only sessions that have logged in to the database as this role.
     #[arg(long, value_name = "NAME", conflicts_with = "calls")]
     role: Option<String>,
+    /// Only statements with this query identifier, as `pg_stat_statements` and `pg_stat_activity` show
+    /// it, or, if it is no number, with a text there that is LIKE it. Can be repeated.
+    #[arg(
+        long = "statement",
+        value_name = "ID|PATTERN",
+        allow_hyphen_values = true,
+        conflicts_with = "calls"
+    )]
+    statements: Vec<String>,
     /// Maximum duration in seconds.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seconds: u64,
@@ -177,6 +187,9 @@ fn begin(start: &Start) -> Result<String, String> {
             oid => words += &format!(" {what}={oid}"),
         }
     }
+    for query in queries(start)? {
+        words += &format!(" statement={query}");
+    }
     let at = |e| format!("{}: {e}", start.key.display());
     let mut file = File::options()
         .write(true)
@@ -193,6 +206,56 @@ fn begin(start: &Start) -> Result<String, String> {
         return Err(what);
     }
     Ok(key.name())
+}
+
+/// The identifiers of the queries that are asked for.
+fn queries(start: &Start) -> Result<BTreeSet<i64>, String> {
+    let mut found = BTreeSet::new();
+    if start.statements.is_empty() {
+        return Ok(found);
+    }
+    let computed = "SELECT query_id IS NOT NULL FROM pg_catalog.pg_stat_activity \
+                    WHERE pid = pg_catalog.pg_backend_pid();\n";
+    if start.place.ask(computed)?.trim() != "t" {
+        return Err("the server computes no query identifiers: set compute_query_id = on".into());
+    }
+    let extension = "SELECT pg_catalog.quote_ident(n.nspname) FROM pg_catalog.pg_extension e \
+                     JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace \
+                     WHERE e.extname = 'pg_stat_statements';\n";
+    // Not this command's own statement, which has the pattern in it.
+    let activity = "pg_catalog.pg_stat_activity WHERE pid <> pg_catalog.pg_backend_pid()";
+    let mut sources = vec![("query_id", activity.to_owned())];
+    match start.place.ask(extension)?.trim() {
+        "" => {}
+        schema => sources.push(("queryid", format!("{schema}.pg_stat_statements WHERE true"))),
+    }
+    for statement in &start.statements {
+        if let Ok(query) = statement.parse::<i64>() {
+            found.insert(query);
+            continue;
+        }
+        let mut like = Vec::new();
+        for (id, source) in &sources {
+            let rows = start.place.ask(&format!(
+                "SELECT {id} FROM {source} AND query LIKE {} AND {id} IS NOT NULL;\n",
+                literal(statement)
+            ))?;
+            like.extend(
+                rows.lines()
+                    .filter_map(|row| row.trim().parse::<i64>().ok()),
+            );
+        }
+        if like.is_empty() {
+            return Err(format!(
+                "no statement that the server knows is like {statement}"
+            ));
+        }
+        found.extend(like);
+    }
+    match found.len() {
+        0..=STATEMENTS_MAX => Ok(found),
+        count => Err(format!("{count} statements are too many")),
+    }
 }
 
 /// Returns the log of calls, and the number of calls. If a call was not seen to end, its outcome
@@ -233,6 +296,7 @@ fn calls_of(recorded: &Recorded) -> Result<(String, usize), String> {
 fn show(recorded: &Recorded) -> String {
     let mut kinds: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     let (mut events, mut transactions, mut until) = (0, 0, 0);
+    let mut statements = BTreeSet::new();
     for event in recorded.chunks.iter().filter_map(|c| c.events()).flatten() {
         let kind = Kind::from_u16(event.kind);
         let name = kind.map_or("?".into(), |kind| format!("{kind:?}"));
@@ -241,6 +305,12 @@ fn show(recorded: &Recorded) -> String {
         *bytes += event.size() as u64;
         events += 1;
         transactions += u64::from(kind == Some(Kind::Clock));
+        if let Ok(body::Statement { query }) = Part::decode(event.body)
+            && kind == Some(Kind::Statement)
+            && query != 0
+        {
+            statements.insert(query.cast_signed());
+        }
         until = until.max(event.at);
     }
     let mut text = format!(
@@ -253,6 +323,9 @@ fn show(recorded: &Recorded) -> String {
             .end
             .map_or("missing".into(), |end| format!("{end:?}").to_lowercase()),
     );
+    for query in statements {
+        text += &format!("\nstatement {query}");
+    }
     for (name, (count, bytes)) in kinds {
         text += &format!("\nkind {name} {count} {bytes}");
     }

@@ -65,12 +65,16 @@ pub struct Seen {
     /// It was taken before this position.
     pub position: u64,
     text: u64,
+    /// It is none, but the end of a statement.
+    ends: bool,
     xmin: u32,
     xmax: u32,
     own: u32,
     follows: bool,
     /// Queries within the statement had other snapshots.
     others: bool,
+    /// The recording has its end.
+    ended: bool,
     running: Vec<u32>,
 }
 
@@ -81,11 +85,13 @@ impl Seen {
             at,
             position: body.position,
             text: body.text,
+            ends: body.flags & snapshot::ENDS != 0,
             xmin: body.xmin,
             xmax: body.xmax,
             own: body.own,
             follows: body.flags & snapshot::FOLLOWS != 0,
             others: false,
+            ended: false,
             running: body.running.iter().collect(),
         })
     }
@@ -115,6 +121,10 @@ impl Seen {
                 self.others,
                 "functions in it ran queries with other snapshots than its own",
             ),
+            (
+                !self.ended,
+                "the recording ended before it did, so queries of it may be missing",
+            ),
         ];
         if let Some((_, what)) = refused.iter().find(|(is, _)| *is) {
             return Err(format!("no position has the rows that it saw: {what}"));
@@ -134,18 +144,27 @@ impl Seen {
     }
 }
 
+/// What a channel told, in its order.
+enum Told {
+    Snapshot(Seen),
+    /// Another transaction: all statements before it have ended.
+    Transaction,
+}
+
 /// The snapshots of all runs of a statement, in the order in which they were taken.
 pub fn runs(recorded: &Recorded, text: &str) -> Vec<Seen> {
     let hash = snapshot::hash(text);
-    let mut channels: BTreeMap<u32, (bool, Vec<Seen>)> = BTreeMap::new();
+    let mut channels: BTreeMap<u32, (bool, Vec<Told>)> = BTreeMap::new();
     for chunk in &recorded.chunks {
         let (lost, all) = channels.entry(chunk.channel).or_default();
         *lost |= chunk.lost > 0;
         for event in chunk.events().unwrap_or_default() {
-            if Kind::from_u16(event.kind) == Some(Kind::Snapshot)
-                && let Some(seen) = Seen::new(event.at, event.body)
-            {
-                all.push(seen);
+            match Kind::from_u16(event.kind) {
+                Some(Kind::Snapshot) => {
+                    all.extend(Seen::new(event.at, event.body).map(Told::Snapshot));
+                }
+                Some(Kind::Clock) => all.push(Told::Transaction),
+                _ => {}
             }
         }
     }
@@ -157,22 +176,50 @@ pub fn runs(recorded: &Recorded, text: &str) -> Vec<Seen> {
     found
 }
 
-fn of_statement(all: &[Seen], hash: u64) -> Vec<Seen> {
-    let mut found: Vec<Seen> = Vec::new();
-    for (n, seen) in all.iter().enumerate().filter(|(_, s)| s.text == hash) {
+fn of_statement(all: &[Told], hash: u64) -> Vec<Seen> {
+    let each = all.iter().enumerate().filter_map(|(n, told)| match told {
+        Told::Snapshot(seen) if seen.text == hash => Some((n, seen)),
+        _ => None,
+    });
+    each.map(|(n, seen)| {
+        let (before, after) = all.split_at(n);
         // A transaction may keep a snapshot: what counts is when it was taken.
-        let before = all[..n].iter().rev();
-        let first = before.take_while(|s| s.same_rows(seen)).last();
-        let Seen { at, position, .. } = *first.unwrap_or(seen);
-        let mut within = all[n + 1..].iter().take_while(|s| s.text == 0);
-        found.push(Seen {
-            at,
-            position,
-            others: within.any(|s| !s.same_rows(seen) || s.own != seen.own || s.follows),
-            ..seen.clone()
+        let own = before.iter().rev().map_while(|told| match told {
+            Told::Snapshot(other) if other.ends || other.same_rows(seen) => Some(other),
+            _ => None,
         });
+        let first = own.filter(|other| !other.ends).last().unwrap_or(seen);
+        let (ended, others) = within(seen, after.get(1..).unwrap_or_default());
+        Seen {
+            at: first.at,
+            position: first.position,
+            others,
+            ended,
+            ..seen.clone()
+        }
+    })
+    .collect()
+}
+
+/// Whether a statement has ended within what its channel told after its snapshot, and whether
+/// queries ran until then that had other snapshots. Statements of one session may run in turns
+/// (cursors): until all have ended, a query may be of any of them.
+fn within(seen: &Seen, after: &[Told]) -> (bool, bool) {
+    let (mut open, mut others) = (1u32, false);
+    for told in after {
+        match told {
+            Told::Transaction => return (true, others),
+            Told::Snapshot(end) if end.ends => open = open.saturating_sub(1),
+            Told::Snapshot(other) if other.text != 0 => open += 1,
+            Told::Snapshot(other) => {
+                others |= !other.same_rows(seen) || other.own != seen.own || other.follows;
+            }
+        }
+        if open == 0 {
+            return (true, others);
+        }
     }
-    found
+    (false, others)
 }
 
 #[cfg(test)]
@@ -184,11 +231,13 @@ mod tests {
             at: 1,
             position,
             text: 5,
+            ends: false,
             xmin: running.first().copied().unwrap_or(xmax),
             xmax,
             own: 0,
             follows: false,
             others: false,
+            ended: true,
             running: running.to_vec(),
         }
     }
@@ -243,13 +292,22 @@ mod tests {
                 },
                 "functions",
             ),
+            (
+                Seen {
+                    ended: false,
+                    ..plain.clone()
+                },
+                "ended before",
+            ),
         ] {
             let what = refused.stop(&[]).expect_err("refused");
             assert!(what.contains(said), "{what}");
         }
     }
 
-    /// A snapshot counts from when it was taken; queries within a statement belong to it.
+    /// A snapshot counts from when it was taken; queries belong to the statements that are open, and a
+    /// statement without an end is not whole. Bug: a statement that saw other rows than its snapshot's
+    /// is replayed.
     #[test]
     fn of_one_statement() {
         let other = Seen {
@@ -257,30 +315,43 @@ mod tests {
             position: 340,
             ..seen(13, &[], 0)
         };
-        let inner = |xmax| Seen {
-            text: 0,
-            ..seen(xmax, &[], 400)
+        let inner = |xmax| {
+            Told::Snapshot(Seen {
+                text: 0,
+                ..seen(xmax, &[], 400)
+            })
         };
-        let own = seen(13, &[], 350);
-        let found = of_statement(&[other.clone(), own.clone()], 5);
-        assert_eq!(
-            found,
-            [Seen {
-                position: 340,
-                ..own.clone()
-            }]
-        );
-        let others = |all: &[Seen]| {
-            of_statement(all, 5)
+        let end = || {
+            Told::Snapshot(Seen {
+                text: 0,
+                ends: true,
+                ..seen(0, &[], 400)
+            })
+        };
+        let own = || Told::Snapshot(seen(13, &[], 350));
+        let other = || Told::Snapshot(other.clone());
+        let found = of_statement(&[other(), end(), own(), end()], 5);
+        let at: Vec<_> = found
+            .iter()
+            .map(|s| (s.position, s.xmax, s.ended))
+            .collect();
+        assert_eq!(at, [(340, 13, true)]);
+        let states = |all: &[Told]| {
+            let found = of_statement(all, 5);
+            found
                 .iter()
-                .map(|s| s.others)
+                .map(|s| (s.ended, s.others))
                 .collect::<Vec<_>>()
         };
-        assert_eq!(
-            others(&[own.clone(), inner(13), other.clone(), inner(14)]),
-            [false]
-        );
-        assert_eq!(others(&[own.clone(), inner(14), own]), [true, false]);
+        let apart = states(&[own(), inner(13), end(), other(), inner(14), end()]);
+        assert_eq!(apart, [(true, false)]);
+        let twice = states(&[own(), inner(14), end(), own(), end()]);
+        assert_eq!(twice, [(true, true), (true, false)]);
+        let in_turns = states(&[own(), other(), end(), inner(14), end()]);
+        assert_eq!(in_turns, [(true, true)]);
+        assert_eq!(states(&[own(), other(), end()]), [(false, false)]);
+        let failed = states(&[own(), Told::Transaction, inner(14)]);
+        assert_eq!(failed, [(true, false)]);
     }
 
     #[test]

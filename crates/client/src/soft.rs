@@ -127,7 +127,8 @@ impl Keyring {
                 0 => coders.det.open_fresh(code as u8, sealed),
                 _ => coders.det.open(code as u8, sealed),
             };
-            return value(code, scale, &opened.map_err(|_| damaged())?);
+            let opened = opened.map_err(|_| damaged())?;
+            return values::decode_encoded(code, scale, &opened).ok_or_else(damaged);
         }
         let (count, masked) = rest.split_first_chunk::<8>().ok_or_else(damaged)?;
         let sum = additive::Sum::from_bytes(masked).map_err(|_| damaged())?;
@@ -152,6 +153,18 @@ impl Keyring {
             }
             _ => Err(damaged()),
         }
+    }
+
+    /// What a keeper needs to open the cells of a column: type, shape and number of the key, and the
+    /// key of the sealed values in hexadecimal. It cannot encode with it by order, or add.
+    pub fn transferred(&self, column: Column) -> Result<Zeroizing<String>, Failure> {
+        let coders = self.coders(column.code, column.shape, column.key)?;
+        let head = format!("{} {} {} ", column.code as u8, column.shape, column.key);
+        let mut text = Zeroizing::new(head);
+        for byte in coders.det.key() {
+            text.push_str(&format!("{byte:02x}"));
+        }
+        Ok(text)
     }
 
     fn coders(&self, code: TypeCode, shape: u8, key: u32) -> Result<Arc<Coders>, Failure> {
@@ -335,26 +348,6 @@ fn plain(column: Column, value: &Value) -> Option<Plain> {
         bytes,
         digits,
         number,
-    })
-}
-
-fn value(code: TypeCode, scale: u8, bytes: &[u8]) -> Result<Value, Failure> {
-    fn of<const N: usize>(bytes: &[u8]) -> Result<[u8; N], Failure> {
-        bytes.try_into().map_err(|_| damaged())
-    }
-    Ok(match code {
-        TypeCode::Bool => Value::Bool(of::<1>(bytes)? != [0]),
-        TypeCode::Int2 => Value::Int2(i16::from_be_bytes(of(bytes)?)),
-        TypeCode::Int4 => Value::Int4(i32::from_be_bytes(of(bytes)?)),
-        TypeCode::Int8 => Value::Int8(i64::from_be_bytes(of(bytes)?)),
-        TypeCode::Date => Value::Date(i32::from_be_bytes(of(bytes)?)),
-        TypeCode::Timestamp => Value::Timestamp(i64::from_be_bytes(of(bytes)?)),
-        TypeCode::Text => Value::Text(bytes.into()),
-        TypeCode::Numeric => {
-            let number = i64::from_be_bytes(of(bytes)?);
-            Value::Numeric(Numeric::from_scaled(number, u16::from(scale)))
-        }
-        _ => return Err(damaged()),
     })
 }
 

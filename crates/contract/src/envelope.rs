@@ -17,6 +17,11 @@
 //! ([`HOME_BYTES`], authenticated too): 8 bytes for the database, 16 for the column. One
 //! without it is of an earlier version, and belongs nowhere.
 //!
+//! With [`FLAG_FITTED`] the value fits a column: behind the header stand [`TARGET_BYTES`] that say
+//! which (authenticated), 16 for the column and its type modifier (`i32`). It is sealed under the
+//! session's *storing key*, which recovery can derive from a redo record, and always in binary
+//! format.
+//!
 //! The plaintext is the value in PostgreSQL's binary format (what the type's
 //! send function gives), or with [`FLAG_TEXT`] in its text format, to be read by
 //! the input function of whatever type it meets.
@@ -44,6 +49,8 @@ pub const EPOCH_BYTES: usize = 8;
 pub const DATABASE_BYTES: usize = 8;
 /// Size in bytes of the column identity in it.
 pub const COLUMN_BYTES: usize = 16;
+/// Size of the column and type modifier in an envelope with [`FLAG_FITTED`].
+pub const TARGET_BYTES: usize = COLUMN_BYTES + 4;
 /// Size of both.
 pub const HOME_BYTES: usize = DATABASE_BYTES + COLUMN_BYTES;
 /// Size of a column's key in bytes.
@@ -81,6 +88,9 @@ pub const FLAG_KEYED: u8 = 32;
 /// Flag: there is a value, but the client is shown NULL instead (docs/security.md, "Owners and
 /// viewers"); the plaintext is empty. Envelopes of the keeper for a session only.
 pub const FLAG_NULL: u8 = 64;
+/// Flag: the client has fitted the value to a column, which is named, and sealed it under the
+/// session's storing key. Clients only.
+pub const FLAG_FITTED: u8 = 128;
 
 /// The maker of an envelope, which determines its key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -75,9 +75,13 @@ pub const VERSION_OFFSET: usize = 4;
 /// the keeper has said of delivery envelopes in a period holds as long as that lasts; 0: nothing
 /// holds, and each value is asked for.
 pub const PERIOD_OFFSET: usize = 64;
-/// Offset of the `u64` number of the recording in progress in the header page; only the keeper
-/// stores it. 0: nothing is recorded, and snapshots need not be told.
-pub const RECORDED_OFFSET: usize = 128;
+/// Offset of the `u64` in the header page by which the keeper says that it records the channel: 0: it
+/// does not; another number for each file of a recording. Constants that were sent before are then sent
+/// again when they are used, statements tell their snapshots, and with [`WATCH_STATEMENTS`] the keeper is
+/// told of each statement. Only the keeper stores it.
+pub const WATCH_OFFSET: usize = 72;
+/// Bit of the word there: messages `Statement` are wanted.
+pub const WATCH_STATEMENTS: u64 = 1;
 /// Magic number of the mapping: "CFDR", little-endian.
 pub const MAGIC: u32 = u32::from_le_bytes(*b"CFDR");
 /// Offset of the control block of the request ring.
@@ -92,7 +96,8 @@ pub const ANSWER_DATA: usize = HEADER_BYTES + REQUEST_RING_BYTES;
 const _: () = {
     assert!(control::BESIDE + 8 * BESIDE_WORDS == control::READER_SLEEPS);
     assert!(BESIDE_BYTES as u64 <= TAG_BYTES);
-    assert!(PERIOD_OFFSET + 8 <= RECORDED_OFFSET && RECORDED_OFFSET + 8 <= REQUEST_CONTROL);
+    assert!(PERIOD_OFFSET + 8 <= WATCH_OFFSET);
+    assert!(WATCH_OFFSET + 8 <= REQUEST_CONTROL);
     assert!(REQUEST_RING_BYTES.is_power_of_two());
     assert!(ANSWER_RING_BYTES.is_power_of_two());
     assert!(ANSWER_CONTROL + control::BYTES <= HEADER_BYTES);

@@ -29,6 +29,17 @@ impl Det {
         Ok(Det { key })
     }
 
+    /// For a column whose key somebody has passed on.
+    pub fn of(key: [u8; 64]) -> Det {
+        let key = zeroize::Zeroizing::new(key);
+        Det { key }
+    }
+
+    /// The key, to be passed on to who may open all cells of the column.
+    pub fn key(&self) -> &[u8; 64] {
+        &self.key
+    }
+
     /// The cell of a value; `type_code` tells types apart whose values have the same bytes.
     ///
     /// # Errors

@@ -31,6 +31,8 @@ pub enum Error {
     KeyFileMode,
     /// Random numbers are not available.
     Random,
+    /// No memory of the kind that keys must be in is left.
+    NoRoom,
 }
 
 impl fmt::Display for Error {
@@ -53,6 +55,7 @@ impl fmt::Display for Error {
                 f.write_str("key file may be read by group or others: use mode 0600")
             }
             Error::Random => f.write_str("no random numbers available"),
+            Error::NoRoom => f.write_str("no hidden memory is left for a key"),
         }
     }
 }

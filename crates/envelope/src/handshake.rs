@@ -151,7 +151,8 @@ impl Initiator {
 
 /// The keeper's side.
 pub struct Responder {
-    state: HandshakeState,
+    /// On the heap, where the keeper's allocator decides in which memory: the secrets of a handshake are in it.
+    state: Box<HandshakeState>,
 }
 
 impl Responder {
@@ -165,7 +166,9 @@ impl Responder {
         let state = builder(secret, of)?
             .build_responder()
             .map_err(|_| Error::Handshake("cannot begin"))?;
-        Ok(Responder { state })
+        Ok(Responder {
+            state: Box::new(state),
+        })
     }
 
     /// Processes message 1. Returns whether it requests a document, which must be bound to this

@@ -12,13 +12,14 @@ use crate::Error;
 /// Size of every key in bytes.
 pub const KEY_BYTES: usize = 32;
 
-/// 32 secret bytes; zeroed when dropped, never printed.
+/// 32 secret bytes; zeroed when dropped, never printed. They are on the heap, so that a key that is
+/// moved leaves no copy behind, and the keeper's allocator decides where they are.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
-pub(crate) struct Key([u8; KEY_BYTES]);
+pub(crate) struct Key(Box<[u8; KEY_BYTES]>);
 
 impl Key {
     pub(crate) fn new(bytes: [u8; KEY_BYTES]) -> Key {
-        Key(bytes)
+        Key(Box::new(bytes))
     }
 
     pub(crate) fn bytes(&self) -> &[u8; KEY_BYTES] {
@@ -114,6 +115,40 @@ impl ColumnKey {
 impl std::fmt::Debug for ColumnKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("ColumnKey(..)")
+    }
+}
+
+/// The key of a session under which its client seals values that fit a column. The keeper puts it
+/// into redo records, so that recovery can open these values without the session; nothing else is
+/// sealed with it.
+pub struct StoringKey(pub(crate) Key);
+
+impl StoringKey {
+    /// HKDF-SHA256 of the key from client to keeper.
+    pub(crate) fn derive(session: &Key) -> Result<StoringKey, Error> {
+        let mut bytes = Zeroizing::new([0; KEY_BYTES]);
+        Salt::new(HKDF_SHA256, b"confide")
+            .extract(session.bytes())
+            .expand(&[b"confide storing 1"], Length)
+            .and_then(|okm| okm.fill(&mut *bytes))
+            .map_err(|_| Error::KeyFormat("cannot derive"))?;
+        Ok(StoringKey(Key::new(*bytes)))
+    }
+
+    /// Makes a key from its bytes.
+    pub fn read(bytes: [u8; KEY_BYTES]) -> StoringKey {
+        StoringKey(Key::new(bytes))
+    }
+
+    /// Returns the bytes, for a redo record.
+    pub fn expose(&self) -> &[u8; KEY_BYTES] {
+        self.0.bytes()
+    }
+}
+
+impl std::fmt::Debug for StoringKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("StoringKey(..)")
     }
 }
 

@@ -18,10 +18,10 @@ mod session;
 mod ticket;
 
 pub use error::Error;
-pub use format::{Envelope, Home};
+pub use format::{Envelope, Fitted, Home, Target};
 pub use handshake::Evidence;
 pub use keyfile::Role;
-pub use keys::{ColumnKey, ExportKey, PublicKey, SecretKey};
+pub use keys::{ColumnKey, ExportKey, PublicKey, SecretKey, StoringKey};
 pub use open::Opener;
 pub use seal::Sealer;
 pub use session::SessionKeys;

@@ -2,7 +2,8 @@
 use aws_lc_rs::aead::{Aad, LessSafeKey, Nonce};
 use contract::envelope::{EPOCH_BYTES, Origin, TAG_BYTES};
 
-use crate::keys::{ColumnKey, Key};
+use crate::format::Fitted;
+use crate::keys::{ColumnKey, Key, StoringKey};
 use crate::seal::aead_key;
 use crate::{Envelope, Error, ExportKey};
 
@@ -20,6 +21,11 @@ impl Opener {
             origin,
             epoch: None,
         })
+    }
+
+    /// Opens values that fit a column.
+    pub fn storing(key: &StoringKey) -> Result<Opener, Error> {
+        Opener::new(&key.0, Origin::Client)
     }
 
     /// Opens export envelopes of the key's epoch.
@@ -44,6 +50,13 @@ impl Opener {
         let envelope = Envelope::parse(binary)?;
         self.open_parsed(&envelope, out)?;
         Ok(envelope)
+    }
+
+    /// Replaces the content of `out` with a value that fits a column, from the parts of its envelope.
+    pub fn open_fitted(&self, fitted: &Fitted<'_>, out: &mut Vec<u8>) -> Result<(), Error> {
+        let associated = fitted.associated();
+        let envelope = Envelope::parse_fitted(fitted, &associated)?;
+        self.open_parsed(&envelope, out)
     }
 
     /// Like [`Opener::open`], for a parsed envelope.

@@ -3,12 +3,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use contract::envelope::{
-    COUNT_BYTES, EPOCH_BYTES, FLAG_BATCH, FLAG_HOME, FLAG_KEYED, HEADER_BYTES, HOME_BYTES, MAGIC,
-    NONCE_BYTES, Origin, PLAINTEXT_MAX, TAG_BYTES,
+    COUNT_BYTES, EPOCH_BYTES, FLAG_BATCH, FLAG_FITTED, FLAG_HANDLE, FLAG_HOME, FLAG_KEYED,
+    HEADER_BYTES, HOME_BYTES, MAGIC, NONCE_BYTES, Origin, PLAINTEXT_MAX, TAG_BYTES,
 };
 
-use crate::format::Home;
-use crate::keys::{ColumnKey, Key};
+use crate::format::{Home, Target};
+use crate::keys::{ColumnKey, Key, StoringKey};
 use crate::{Error, ExportKey, format};
 use zeroize::Zeroizing;
 
@@ -29,6 +29,11 @@ impl Sealer {
             origin,
             epoch: None,
         })
+    }
+
+    /// Seals values that fit a column. A session must have only one such sealer.
+    pub fn storing(key: &StoringKey) -> Result<Sealer, Error> {
+        Sealer::new(&key.0, Origin::Client)
     }
 
     /// Seals export envelopes. The epoch must be new and random for each run of the keeper;
@@ -72,7 +77,7 @@ impl Sealer {
         plaintext: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        let flags = flags & !(FLAG_BATCH | FLAG_HOME | FLAG_KEYED);
+        let flags = flags & !(FLAG_BATCH | FLAG_HOME | FLAG_KEYED | FLAG_FITTED);
         self.seal_with(type_code, flags, &[], plaintext, out)
     }
 
@@ -99,8 +104,22 @@ impl Sealer {
         plaintext: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        let flags = (flags | FLAG_BATCH) & !(FLAG_HOME | FLAG_KEYED);
+        let flags = (flags | FLAG_BATCH) & !(FLAG_HOME | FLAG_KEYED | FLAG_FITTED);
         self.seal_with(type_code, flags, &count.to_le_bytes(), plaintext, out)
+    }
+
+    /// Appends the envelope of a value in binary format that fits a column. Of the flags only
+    /// [`FLAG_HANDLE`] counts.
+    pub fn seal_fitted(
+        &self,
+        type_code: u8,
+        flags: u8,
+        target: &Target,
+        plaintext: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let flags = flags & FLAG_HANDLE | FLAG_FITTED;
+        self.seal_with(type_code, flags, &target.bytes(), plaintext, out)
     }
 
     fn seal_with(

@@ -1,7 +1,7 @@
 //! The keys of a session, and the sealers and openers made from them.
 use contract::envelope::Origin;
 
-use crate::keys::Key;
+use crate::keys::{Key, StoringKey};
 use crate::{Error, Opener, Sealer};
 
 /// The two keys from a handshake, one per direction.
@@ -16,6 +16,16 @@ impl SessionKeys {
             client_to_keeper: Key::new(client_to_keeper),
             keeper_to_client: Key::new(keeper_to_client),
         }
+    }
+
+    /// The key for values that fit a column.
+    pub fn storing(&self) -> Result<StoringKey, Error> {
+        StoringKey::derive(&self.client_to_keeper)
+    }
+
+    /// The two keys' bytes: what the client seals with, and what the keeper does.
+    pub fn expose(&self) -> [&[u8; 32]; 2] {
+        [self.client_to_keeper.bytes(), self.keeper_to_client.bytes()]
     }
 
     /// The client's sealer and opener.

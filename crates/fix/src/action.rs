@@ -89,6 +89,34 @@ pub enum Action {
         /// The index.
         relation: Relation,
     },
+    /// On the host (`host`): who may enter a directory of the cluster.
+    DirectoryMode {
+        /// Path below the cluster's directory.
+        path: String,
+        /// 0700 or 0750.
+        mode: String,
+    },
+    /// On the host: removes core files of the server.
+    RemoveCores {},
+    /// On the host: memory for `huge_pages`.
+    HugePages {
+        /// 64 to 65536; 0: none.
+        pages: u32,
+    },
+    /// On the host: the largest packet of an interface.
+    Mtu {
+        /// Its name.
+        interface: String,
+        /// 64 to 8192.
+        mtu: u32,
+    },
+    /// On the host: how many processes the server's user may have, from now on.
+    ProcessLimit {
+        /// 64 to 8000.
+        limit: u32,
+    },
+    /// On the host: restarts the server.
+    Restart {},
 }
 
 /// A session, told from a later one with the same process.
@@ -191,7 +219,7 @@ fn stored(name: &str) -> Result<(), Refused> {
 
 impl Action {
     /// What needs no database.
-    fn check(&self) -> Result<(), Refused> {
+    pub(crate) fn check(&self) -> Result<(), Refused> {
         match self {
             Action::Set { parameter, value } => setting::find(parameter)?.check(value),
             Action::Reset { parameter } => setting::find(parameter).map(|_| ()),
@@ -234,6 +262,7 @@ impl Action {
                 columns.iter().try_for_each(|c| stored(c))
             }
             Action::Cancel(_) | Action::Terminate(_) | Action::RotateLog {} => Ok(()),
+            on_host => on_host.check_on_host(),
         }
     }
 }
@@ -262,6 +291,10 @@ mod tests {
             ),
             ("[[fix]]\naction = 'cancel'\npid = 7\nstarted = 'x'", "none"),
             ("[[fix]]\naction = 'reindex'\nrelation = 'app.t'", "none"),
+            ("[[fix]]\naction = 'restart'", "none"),
+            ("[[fix]]\naction = 'restart'\nand = 1", "template"),
+            ("[[fix]]\naction = 'huge-pages'\npages = 64", "none"),
+            ("[[fix]]\naction = 'huge-pages'\npages = 1", "host-range"),
             (
                 "[[fix]]\naction = 'sql'\nstatement = 'DROP TABLE t'",
                 "template",
@@ -317,7 +350,8 @@ mod tests {
         let text = "[[fix]]\naction = 'fillfactor'\nrelation = 'App.\"T\"'\n\
                     [[fix]]\naction = 'terminate'\npid = 1\nstarted = 'now'\n\
                     [[fix]]\naction = 'create-index'\nindex = 'I x'\nrelation = 'a.t'\n\
-                    columns = ['x', 'Y']\nmethod = 'hash'";
+                    columns = ['x', 'Y']\nmethod = 'hash'\n\
+                    [[fix]]\naction = 'mtu'\ninterface = 'eth0'\nmtu = 1500";
         let actions = parse(text).unwrap();
         assert_eq!(parse(&print(&actions)).unwrap(), actions);
     }

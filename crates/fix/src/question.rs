@@ -109,7 +109,9 @@ impl Action {
             Action::DropIndex { relation } => {
                 relation_with(relation, INDEX, " JOIN pg_index i ON i.indexrelid = c.oid")
             }
-            Action::RotateLog {} => return None,
+            // The host is looked at, and the cluster's directory is where the server says.
+            on_host if on_host.is_on_host() => "SELECT current_setting('data_directory')".into(),
+            _ => return None,
         })
     }
 }

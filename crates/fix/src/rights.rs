@@ -9,6 +9,12 @@ pub const AGENT: &str = "confide_fix";
 /// Through which it becomes an owner of tables, and inherits nothing of theirs.
 const OWNERS: &str = "confide_fix_owners";
 
+/// Lines for the host's sudoers: what only root does, this user has done by this program, which checks
+/// it again.
+pub fn host_rights(user: &str, program: &str) -> String {
+    format!("{user} ALL=(root) NOPASSWD: {program} fix host *")
+}
+
 /// A script for a superuser: makes the role, which maintains what these roles own.
 pub fn rights(owners: &[String]) -> String {
     let mut out = String::from("BEGIN;\n");

@@ -53,6 +53,7 @@ pub const SETTINGS: &[Setting] = &[
     of("bgwriter_lru_multiplier", Real(0.0, 10.0)),
     of("checkpoint_completion_target", Real(0.1, 1.0)),
     of("checkpoint_timeout", Time(30 * SECOND, DAY)),
+    of("compute_query_id", Word(&["auto", "off", "on"])),
     of("confide.mode", Word(&["execution", "maintenance"])),
     of("cpu_index_tuple_cost", Real(0.0, 100.0)),
     of("cpu_operator_cost", Real(0.0, 100.0)),

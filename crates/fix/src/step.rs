@@ -15,6 +15,8 @@ pub struct Step {
     pub undo: Option<Action>,
     /// It has effect when the server is restarted.
     pub restart: bool,
+    /// The cluster's directory, if the action is one on the host, which has no statements.
+    pub data: Option<String>,
 }
 
 /// One row of the answer; `None` for NULL.
@@ -49,6 +51,7 @@ fn done(shown: String, statements: Vec<String>, undo: Option<Action>) -> Step {
         statements,
         undo,
         restart: false,
+        data: None,
     }
 }
 
@@ -76,6 +79,7 @@ fn setting(parameter: &str, value: Option<&str>, row: &Row) -> Step {
         statements: vec![statement, "SELECT pg_reload_conf()".into()],
         undo: Some(undo),
         restart: field(row, 0) == Some("postmaster"),
+        data: None,
     }
 }
 
@@ -110,6 +114,15 @@ fn session(what: &str, function: &str, of: &Session, row: &Row) -> Result<Step, 
         )],
         None,
     ))
+}
+
+fn reindex(relation: &Relation, row: &Row) -> Result<Step, Refused> {
+    let (table, owner) = kind_and_owner(row, &[TABLES, INDEXES])?;
+    let kind = if table { "TABLE" } else { "INDEX" };
+    let (name, size) = (relation.quoted(), field(row, 2).unwrap_or("?"));
+    let statement = format!("REINDEX {kind} CONCURRENTLY {name}");
+    let shown = format!("build anew: {} {name}, {size}", kind.to_lowercase());
+    Ok(done(shown, as_owner(owner, statement), None))
 }
 
 fn vacuum(relation: &Relation, options: &[(&str, bool)], row: &Row) -> Result<Step, Refused> {
@@ -258,14 +271,7 @@ impl Action {
         match self {
             Action::Set { parameter, value } => Ok(setting(parameter, Some(value), row)),
             Action::Reset { parameter } => Ok(setting(parameter, None, row)),
-            Action::Reindex { relation } => {
-                let (table, owner) = kind_and_owner(row, &[TABLES, INDEXES])?;
-                let kind = if table { "TABLE" } else { "INDEX" };
-                let (name, size) = (relation.quoted(), field(row, 2).unwrap_or("?"));
-                let statement = format!("REINDEX {kind} CONCURRENTLY {name}");
-                let shown = format!("build anew: {} {name}, {size}", kind.to_lowercase());
-                Ok(done(shown, as_owner(owner, statement), None))
-            }
+            Action::Reindex { relation } => reindex(relation, row),
             Action::Vacuum {
                 relation,
                 full,
@@ -306,6 +312,11 @@ impl Action {
                 method,
             } => create_index((index, relation), columns, *method, row),
             Action::DropIndex { relation } => drop_index(relation, row),
+            // What is shown and what undoes it, looking at the host tells.
+            _ => Ok(Step {
+                data: field(row, 0).map(str::to_owned),
+                ..done(String::new(), Vec::new(), None)
+            }),
         }
     }
 }

@@ -36,13 +36,29 @@ pub enum Verb {
     GroupRemove = 9,
     /// The owner is gone: one of several administrators says who shall be it.
     Recover = 10,
+    /// Its cells are sealed with a new key; the older ones still open them.
+    RotateBegin = 11,
+    /// The older ones do not any more.
+    RotateEnd = 12,
+    /// They do again: what a backup has.
+    RotateBack = 13,
+    /// The key of a column of encodings, for the keeper. The word has it.
+    TransferKey = 14,
+    /// ... which shall forget it.
+    WithdrawKey = 15,
 }
 
 impl Verb {
     fn from_u8(code: u8) -> Option<Verb> {
-        use Verb::{Budget, GroupAdd, GroupRemove, Recover};
+        use Verb::{Budget, GroupAdd, GroupRemove, Recover, RotateBack, RotateBegin, RotateEnd};
         use Verb::{DenyViewer, GrantOwner, GrantViewer, Mask, RevokeOwner, RevokeViewer};
+        use Verb::{TransferKey, WithdrawKey};
         let all = [
+            TransferKey,
+            WithdrawKey,
+            RotateBegin,
+            RotateEnd,
+            RotateBack,
             Budget,
             GroupAdd,
             GroupRemove,
@@ -85,6 +101,12 @@ impl std::fmt::Display for Command {
             Verb::GroupAdd => write!(f, "group {}: add {word}", column.column),
             Verb::GroupRemove => write!(f, "group {}: remove {word}", column.column),
             Verb::Recover => write!(f, "owner of {column} is gone: {word}"),
+            Verb::RotateBegin => write!(f, "key of {column}: a new one"),
+            Verb::RotateEnd => write!(f, "key of {column}: no older ones"),
+            // The word is a key.
+            Verb::TransferKey => write!(f, "key of {column}: given to the keeper"),
+            Verb::WithdrawKey => write!(f, "key of {column}: taken back"),
+            Verb::RotateBack => write!(f, "key of {column}: older ones again"),
         }
     }
 }

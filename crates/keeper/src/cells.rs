@@ -5,18 +5,23 @@
 //! by another one. Authorisation is in `dispatch::cells`.
 //!
 //! Invariants: no two cells are sealed with the same key and number: a key belongs to one run of
-//! the keeper and one column, and a run numbers its cells; column, type and token are authenticated.
+//! the keeper and one column, and a run numbers its cells; column, type, generation and token are
+//! authenticated; no key is derived that the column's generations exclude.
 
 use crate::fail;
+use crate::generations::Generation;
 use crate::random::random;
 use crate::sealed_file::SealedFile;
+use crate::transferred::Transferred;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
 use aws_lc_rs::hmac;
+use channel::hidden;
 use channel::secret::Secret;
 use contract::cell::{
-    COLUMN_BYTES, EPOCH_BYTES, HEADER_BYTES, LOOSE, NUMBER_BYTES, SEALED, TAG_BYTES, TOKEN_BYTES,
-    TOKENED,
+    COLUMN_BYTES, EPOCH_BYTES, GENERATION_BYTES, HEADER_BYTES, LOOSE, NUMBER_BYTES, SEALED,
+    TAG_BYTES, TOKEN_BYTES, TOKENED,
 };
 use contract::{Fid, TypeCode};
 use std::collections::{BTreeSet, HashMap};
@@ -30,19 +35,30 @@ use zeroize::Zeroizing;
 /// File in the data directory: columns on which clients have an index.
 pub const FILE: &str = "cell-indexes";
 /// Number of cached keys; others are derived again.
-const KEYS_MAX: usize = 4096;
+const KEYS_MAX: usize = 1024;
 /// Maximum number of columns remembered as indexed.
 const INDEXED_MAX: usize = 65_536;
 
+/// Number of cells that a run can seal.
+const NUMBERS: u64 = 1 << (8 * NUMBER_BYTES);
+
+/// Bytes of a nonce that are not zero: number and generation.
+const NONCE_PART: usize = NUMBER_BYTES + GENERATION_BYTES;
+
 type Epoch = [u8; EPOCH_BYTES];
+/// What a key belongs to: column, generation, epoch.
+type Which = (ColumnId, u32, Epoch);
 
 /// Seals and opens cells.
 pub struct Cells {
     root: Arc<Secret<32>>,
     epoch: Epoch,
     number: AtomicU64,
-    tokens: hmac::Key,
-    keys: RwLock<HashMap<(ColumnId, Epoch), Arc<LessSafeKey>>>,
+    tokens: Box<hmac::Key>,
+    keys: RwLock<HashMap<Which, Arc<LessSafeKey>>>,
+    generations: RwLock<HashMap<ColumnId, Generation>>,
+    /// Keys of columns of the family `soft_`, whose cells are opened, too.
+    pub transferred: Transferred,
     indexed: RwLock<BTreeSet<ColumnId>>,
     file: Mutex<SealedFile>,
 }
@@ -50,7 +66,7 @@ pub struct Cells {
 /// Opens cells one after another; those of one column usually have the same key.
 pub struct Opener<'a> {
     cells: &'a Cells,
-    latest: Option<(ColumnId, Epoch, Arc<LessSafeKey>)>,
+    latest: Option<(Which, Arc<LessSafeKey>)>,
 }
 
 /// A value that was in a cell.
@@ -71,13 +87,26 @@ fn damaged() -> Error {
     .hint("Was it copied from a database of another keeper?")
 }
 
+/// The error for a cell under a key that was replaced.
+fn outdated() -> Error {
+    Error::new(
+        b"55000",
+        "confide: the cell of a protected value is under a key that is not used any more",
+    )
+    .detail("The key of its column was changed after the cell was sealed.")
+    .hint(
+        "For cells of a backup the column's owner can use \"confide rotate-column --accept-old\".",
+    )
+}
+
 /// The parts of a sealed cell.
 struct Parts<'a> {
     header: &'a [u8],
     t: TypeCode,
     column: ColumnId,
     epoch: Epoch,
-    number: [u8; NUMBER_BYTES],
+    generation: u32,
+    nonce: [u8; NONCE_PART],
     sealed: &'a [u8],
 }
 
@@ -91,13 +120,15 @@ fn parts(cell: &[u8]) -> Option<Parts<'_>> {
     let ([_, t], rest) = header.split_first_chunk::<2>()?;
     let (column, rest) = rest.split_first_chunk::<COLUMN_BYTES>()?;
     let (epoch, rest) = rest.split_first_chunk::<EPOCH_BYTES>()?;
-    let number = rest.first_chunk::<NUMBER_BYTES>()?;
+    let nonce = rest.first_chunk::<NONCE_PART>()?;
+    let generation = u64::from_le_bytes(*nonce) >> (8 * NUMBER_BYTES);
     Some(Parts {
         header,
         t: TypeCode::from_u8(*t)?,
         column: *column,
         epoch: *epoch,
-        number: *number,
+        generation: u32::try_from(generation).ok()?,
+        nonce: *nonce,
         sealed,
     })
 }
@@ -111,15 +142,38 @@ pub fn loose(cell: &[u8]) -> Option<Fid> {
     Some(Fid(u64::from_le_bytes(fid.try_into().ok()?)))
 }
 
-/// Returns the column stated in a sealed cell; only opening the cell verifies it.
-pub fn column_of(cell: &[u8]) -> Option<ColumnId> {
-    Some(parts(cell)?.column)
+fn nonce(part: [u8; NONCE_PART]) -> Nonce {
+    let mut bytes = [0; NONCE_LEN];
+    bytes[..NONCE_PART].copy_from_slice(&part);
+    Nonce::assume_unique_for_key(bytes)
 }
 
-fn nonce(number: [u8; NUMBER_BYTES]) -> Nonce {
-    let mut bytes = [0; NONCE_LEN];
-    bytes[..NUMBER_BYTES].copy_from_slice(&number);
-    Nonce::assume_unique_for_key(bytes)
+/// The key of tokens.
+fn token_key(root: &[u8; 32]) -> Result<Box<hmac::Key>, Unspecified> {
+    let mut token = Zeroizing::new([0; 32]);
+    Salt::new(HKDF_SHA256, b"confide")
+        .extract(root)
+        .expand(&[b"confide cell token 1"], HKDF_SHA256)
+        .and_then(|okm| okm.fill(&mut *token))?;
+    Ok(Box::new(hmac::Key::new(hmac::HMAC_SHA256, &*token)))
+}
+
+/// The key of a column's cells of a generation and a run.
+fn column_key(
+    root: &[u8; 32],
+    (column, generation, epoch): Which,
+) -> Result<LessSafeKey, Unspecified> {
+    let mut bytes = Zeroizing::new([0; 32]);
+    let after = generation.to_le_bytes();
+    let info: [&[u8]; 4] = match generation {
+        0 => [b"confide cell 1", &column, &epoch, &[]],
+        _ => [b"confide cell 2", &column, &epoch, &after],
+    };
+    Salt::new(HKDF_SHA256, b"confide")
+        .extract(root)
+        .expand(&info, &AES_256_GCM)
+        .and_then(|okm| okm.fill(&mut *bytes))?;
+    UnboundKey::new(&AES_256_GCM, &*bytes).map(LessSafeKey::new)
 }
 
 impl Cells {
@@ -135,44 +189,56 @@ impl Cells {
         let (columns, []) = plain.as_chunks::<COLUMN_BYTES>() else {
             return Err(file.altered());
         };
-        let mut token = Zeroizing::new([0; 32]);
-        Salt::new(HKDF_SHA256, b"confide")
-            .extract(&**root.as_ref())
-            .expand(&[b"confide cell token 1"], HKDF_SHA256)
-            .and_then(|okm| okm.fill(&mut *token))
-            .map_err(|_| "cannot derive the key of tokens".to_owned())?;
+        let tokens = hidden::keys(|| token_key(root));
+        let tokens = tokens.map_err(|full| full.to_string())?;
         Ok(Cells {
-            tokens: hmac::Key::new(hmac::HMAC_SHA256, &*token),
+            tokens: tokens.map_err(|_| "cannot derive the key of tokens".to_owned())?,
             root: Arc::clone(root),
             epoch: random().map_err(|e| e.to_string())?,
             number: AtomicU64::new(0),
             keys: RwLock::default(),
+            generations: RwLock::default(),
+            transferred: Transferred::default(),
             indexed: RwLock::new(columns.iter().copied().collect()),
             file: Mutex::new(file),
         })
     }
 
-    fn key(&self, column: ColumnId, epoch: Epoch) -> Result<Arc<LessSafeKey>, Error> {
+    /// Replaces what is known of columns' generations. Keys that they exclude are gone.
+    pub fn set_generations(&self, all: Vec<(ColumnId, Generation)>) {
+        let generations = self.generations.write();
+        *generations.unwrap_or_else(PoisonError::into_inner) = all.into_iter().collect();
+        let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        keys.clear();
+    }
+
+    /// Which key a column's cells have.
+    pub fn generation(&self, column: &ColumnId) -> Generation {
+        let generations = self.generations.read();
+        let generations = generations.unwrap_or_else(PoisonError::into_inner);
+        let found = generations.get(column).copied();
+        found.unwrap_or(Generation::FIRST)
+    }
+
+    fn key(&self, which: Which) -> Result<Arc<LessSafeKey>, Error> {
+        let (column, generation, _) = which;
+        if !self.generation(&column).opens(generation) {
+            return Err(outdated());
+        }
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(key) = keys.get(&(column, epoch)) {
+        if let Some(key) = keys.get(&which) {
             return Ok(Arc::clone(key));
         }
         drop(keys);
-        let failed = |_| fail::internal("cannot derive the key of a column");
-        let mut bytes = Zeroizing::new([0; 32]);
-        let info: [&[u8]; 3] = [b"confide cell 1", &column, &epoch];
-        Salt::new(HKDF_SHA256, b"confide")
-            .extract(&**self.root.as_ref())
-            .expand(&info, &AES_256_GCM)
-            .and_then(|okm| okm.fill(&mut *bytes))
-            .map_err(failed)?;
-        let key = UnboundKey::new(&AES_256_GCM, &*bytes).map_err(failed)?;
-        let key = Arc::new(LessSafeKey::new(key));
+        let key = hidden::keys(|| column_key(&self.root, which));
+        let key = key.map_err(|_| fail::no_hidden_memory())?;
+        let key = key.map_err(|_| fail::internal("cannot derive the key of a column"))?;
+        let key = Arc::new(key);
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         if keys.len() >= KEYS_MAX {
             keys.clear();
         }
-        keys.insert((column, epoch), Arc::clone(&key));
+        keys.insert(which, Arc::clone(&key));
         Ok(key)
     }
 
@@ -194,21 +260,28 @@ impl Cells {
         token: bool,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        let number = self.number.fetch_add(1, Ordering::Relaxed).to_le_bytes();
-        let key = self.key(column, self.epoch)?;
+        let number = self.number.fetch_add(1, Ordering::Relaxed);
+        if number >= NUMBERS {
+            return Err(fail::program_limit(
+                "All numbers of cells are used; restart the keeper.",
+            ));
+        }
+        let generation = self.generation(&column).current;
+        let key = self.key((column, generation, self.epoch))?;
+        let numbered = (number | u64::from(generation) << (8 * NUMBER_BYTES)).to_le_bytes();
         let start = out.len();
         let kind = if token { TOKENED } else { SEALED };
         out.extend_from_slice(&[kind, value.type_code() as u8]);
         out.extend_from_slice(&column);
         out.extend_from_slice(&self.epoch);
-        out.extend_from_slice(&number);
+        out.extend_from_slice(&numbered);
         if token {
             out.extend_from_slice(&self.token(value));
         }
         let mut plain = Zeroizing::new(values::encode_binary(value));
         let header = out.get(start..).unwrap_or_default();
         let tag = key
-            .seal_in_place_separate_tag(nonce(number), Aad::from(header), &mut plain)
+            .seal_in_place_separate_tag(nonce(numbered), Aad::from(header), &mut plain)
             .map_err(|_| fail::internal("sealing failed"))?;
         out.extend_from_slice(&plain);
         out.extend_from_slice(tag.as_ref());
@@ -224,6 +297,14 @@ impl Cells {
         plain: &mut Vec<u8>,
     ) -> Result<Opened, Error> {
         self.opener().opened(cell, want, plain)
+    }
+
+    /// Returns the column of a cell, as far as its header says it; only opening the cell verifies it.
+    pub fn column_of(&self, cell: &[u8]) -> Option<ColumnId> {
+        match parts(cell) {
+            Some(parts) => Some(parts.column),
+            None => self.transferred.column_of(cell),
+        }
     }
 
     /// Returns an opener for a sequence of cells.
@@ -267,16 +348,20 @@ impl Opener<'_> {
         want: TypeCode,
         plain: &mut Vec<u8>,
     ) -> Result<Opened, Error> {
+        if cell.first() == Some(&contract::soft::VALUE) {
+            let (column, value) = self.cells.transferred.opened(cell, want)?;
+            return Ok(Opened { column, value });
+        }
         let parts = parts(cell).filter(|p| p.sealed.len() >= TAG_BYTES);
         let parts = parts.ok_or_else(damaged)?;
         if parts.t.stored() != want.stored() {
             return Err(fail::wrong_type(parts.t, want));
         }
-        let key = self.key(parts.column, parts.epoch)?;
+        let key = self.key((parts.column, parts.generation, parts.epoch))?;
         plain.clear();
         plain.extend_from_slice(parts.sealed);
         let opened = key
-            .open_in_place(nonce(parts.number), Aad::from(parts.header), plain)
+            .open_in_place(nonce(parts.nonce), Aad::from(parts.header), plain)
             .map_err(|_| damaged())?;
         Ok(Opened {
             column: parts.column,
@@ -284,12 +369,11 @@ impl Opener<'_> {
         })
     }
 
-    fn key(&mut self, column: ColumnId, epoch: Epoch) -> Result<&LessSafeKey, Error> {
-        let known = matches!(&self.latest, Some((c, e, _)) if (c, e) == (&column, &epoch));
-        if !known {
-            self.latest = Some((column, epoch, self.cells.key(column, epoch)?));
+    fn key(&mut self, which: Which) -> Result<&LessSafeKey, Error> {
+        if !matches!(&self.latest, Some((latest, _)) if *latest == which) {
+            self.latest = Some((which, self.cells.key(which)?));
         }
-        let latest = self.latest.as_ref().map(|(_, _, key)| key.as_ref());
+        let latest = self.latest.as_ref().map(|(_, key)| key.as_ref());
         latest.ok_or_else(|| fail::internal("no key of a column"))
     }
 }
@@ -298,6 +382,7 @@ impl Opener<'_> {
 mod tests {
     use super::*;
     use channel::secret::Wish;
+    use contract::cell::GENERATION_AT;
 
     fn cells(root: u8) -> Result<Cells, String> {
         let secret = Secret::new(&[root; 32], Wish::Off).map_err(|e| e.to_string())?;
@@ -329,6 +414,35 @@ mod tests {
             assert_eq!(values::encode_binary(&opened.value), [0, 0, 1, 2]);
         }
         assert!(cells(2)?.opened(&a, TypeCode::Int4, &mut plain).is_err());
+        Ok(())
+    }
+
+    /// After a key was changed, only cells under the new one are opened, also by a keeper that reads
+    /// its files again; while it is being changed, both. The bug this guards against: a cell that was
+    /// read before the change is pasted and opened.
+    #[test]
+    fn generations() -> Result<(), Box<dyn std::error::Error>> {
+        let (cells, mut plain) = (cells(1)?, Vec::new());
+        let value = values::decode_binary(TypeCode::Int4, -1, &[0, 0, 0, 5])
+            .map_err(|e| e.message.to_string())?;
+        let seal = |into: &mut Vec<u8>| {
+            let sealed = cells.seal([7; 16], &value, false, into);
+            sealed.map_err(|e| e.message.to_string())
+        };
+        let (mut old, mut new) = (Vec::new(), Vec::new());
+        seal(&mut old)?;
+        for turning in [true, false] {
+            let current = 1;
+            cells.set_generations(vec![([7; 16], Generation { current, turning })]);
+            new.clear();
+            seal(&mut new)?;
+            assert_eq!(new.get(GENERATION_AT..HEADER_BYTES), Some(&[1, 0, 0][..]));
+            assert!(cells.opened(&new, TypeCode::Int4, &mut plain).is_ok());
+            let opened = cells.opened(&old, TypeCode::Int4, &mut plain);
+            assert_eq!(opened.is_ok(), turning);
+        }
+        cells.set_generations(Vec::new());
+        assert!(cells.opened(&old, TypeCode::Int4, &mut plain).is_ok());
         Ok(())
     }
 

@@ -44,6 +44,10 @@ pub struct Config {
     /// Whether the root key is in memory that the kernel hides from all others, root included: `off`,
     /// `auto` (if the kernel has `memfd_secret`), `require` (docs/security.md).
     pub secret_memory: SecretMemory,
+    /// How much of it is reserved for keys.
+    pub secret_memory_size: Bytes,
+    /// Whether values are in such memory, too (docs/security.md).
+    pub secret_values: bool,
     /// Directory of checkpoints; empty: values are lost when the keeper exits.
     pub data_dir: PathBuf,
     /// Directory of recordings (docs/maintenance.md); empty: `recordings` within `data_dir`.
@@ -85,6 +89,9 @@ pub struct Config {
     /// Whether clients are given the keys of columns that they may see, so that the database can
     /// reuse envelopes that were made for other clients (docs/decisions.md).
     pub deliver: bool,
+    /// Whether identifiers are leased, so that values sealed by clients are stored without an answer
+    /// (docs/decisions.md, "Client-sealed redo").
+    pub lease: bool,
     /// Memory for the temporary values of one session.
     pub session_memory_limit: Bytes,
     /// Maximum number of open channels.
@@ -129,6 +136,8 @@ impl Default for Config {
             root_key_source: "file:".into(),
             evidence: "simulated".into(),
             secret_memory: SecretMemory::Auto,
+            secret_memory_size: Bytes(6 << 20),
+            secret_values: false,
             ledger_publish_dir: PathBuf::new(),
             ledger_publish_seconds: 60,
             data_dir: PathBuf::new(),
@@ -147,6 +156,7 @@ impl Default for Config {
             memory_budget: share(memory, 5),
             read_ahead: true,
             deliver: true,
+            lease: false,
             session_memory_limit: Bytes(1 << 30),
             max_channels: 512,
             session_channels: 64,

@@ -15,7 +15,7 @@
 //! key has one sealer; a key is not used any more once somebody who has it may no longer see the
 //! column.
 
-use channel::Period;
+use channel::{Period, hidden};
 use envelope::{ColumnKey, Error, Sealer};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -35,6 +35,10 @@ pub struct Key {
 
 impl Key {
     fn new() -> Result<Key, Error> {
+        hidden::keys(Key::generate).map_err(|_| Error::NoRoom)?
+    }
+
+    fn generate() -> Result<Key, Error> {
         let key = ColumnKey::generate()?;
         let sealer = Sealer::delivery(&key)?;
         Ok(Key { key, sealer })
@@ -49,9 +53,9 @@ struct Inner {
     period: u64,
     /// Continues to count while there is no period.
     last: u64,
-    /// The recording in progress; 0: none.
-    recording: u64,
     told: HashMap<u64, Told>,
+    /// What channels see of the recording that runs; not a matter of periods, but told where they are.
+    watch: u64,
     keys: Mutex<HashMap<ColumnId, Arc<Key>>>,
 }
 
@@ -64,12 +68,12 @@ impl Inner {
 
     fn tell(&self) {
         for Told(word, open) in self.told.values() {
+            word.watch(self.watch);
             word.tell(if open.load(Relaxed) {
                 self.period
             } else {
                 NONE
             });
-            word.tell_recorded(self.recording);
         }
     }
 }
@@ -122,6 +126,13 @@ impl Delivery {
         self.write().tell();
     }
 
+    /// What channels shall see of the recording that runs ([`contract::ring::WATCH_OFFSET`]).
+    pub fn watch(&self, word: u64) {
+        let mut inner = self.write();
+        inner.watch = word;
+        inner.tell();
+    }
+
     /// A channel was closed.
     pub fn leave(&self, channel: u64) {
         self.write().told.remove(&channel);
@@ -139,10 +150,9 @@ impl Delivery {
     }
 
     /// Permissions may have changed: new keys, for whoever may have them now. With `allowed` false
-    /// there is no period until the next change. And what is recorded may be another recording.
-    pub fn renew(&self, allowed: bool, recording: u64) {
+    /// there is no period until the next change.
+    pub fn renew(&self, allowed: bool) {
         let mut inner = self.write();
-        inner.recording = recording;
         inner.keys = Mutex::default();
         self.used.store(false, Relaxed);
         inner.begin(allowed);
@@ -209,7 +219,7 @@ mod tests {
         // Nothing was said in this period: it need not end.
         delivery.forget();
         assert_eq!(number(&delivery, 42), first);
-        delivery.renew(true, 0);
+        delivery.renew(true);
         assert_eq!(number(&delivery, 42), None);
         let second = number(&delivery, 43);
         assert!(second.is_some() && second != first);
@@ -220,10 +230,10 @@ mod tests {
     fn none() {
         let delivery = Delivery::new(1, true);
         assert!(number(&delivery, 1).is_some());
-        delivery.renew(false, 0);
+        delivery.renew(false);
         delivery.forget();
         assert!((0..9).all(|period| number(&delivery, period).is_none()));
-        delivery.renew(true, 0);
+        delivery.renew(true);
         assert!(number(&delivery, 3).is_some());
         let off = Delivery::new(5, false);
         assert_eq!(number(&off, 5), None);

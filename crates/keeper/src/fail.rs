@@ -249,8 +249,20 @@ pub fn wrong_key(what: &'static str, hint: &'static str) -> Error {
         .hint(hint)
 }
 
+/// There is no hidden memory for another key.
+pub fn no_hidden_memory() -> Error {
+    Error::new(b"53200", "confide: no hidden memory is left for a key")
+        .detail(
+            "The keys of sessions and of columns are in memory that the kernel hides from root.",
+        )
+        .hint("Close sessions, or raise secret_memory_size in the keeper's configuration.")
+}
+
 /// A failed handshake.
 pub fn handshake(error: &envelope::Error) -> Error {
+    if *error == envelope::Error::NoRoom {
+        return no_hidden_memory();
+    }
     Error::new(b"28000", "confide: handshake failed").detail(error.to_string())
 }
 

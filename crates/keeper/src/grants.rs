@@ -7,10 +7,14 @@
 //! Invariants: nothing but a client's grant adds to what is allowed; what stands is on disk
 //! before it counts.
 
+mod heard;
+
+use crate::aliases::{Aliases, closure};
 use crate::provenance::{CARRIED, Origin, column_id};
+use crate::said::Mark;
 use crate::sealed_file::SealedFile;
 use grant::{Column, Entry, Grant, origin};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use store::ColumnId;
@@ -46,6 +50,15 @@ impl Live {
                 .copied()
                 .collect(),
             writes,
+        }
+    }
+
+    /// A column that it names stands for these from now on: those of a partition, say, that was
+    /// made later.
+    fn inherit(&mut self, column: &ColumnId, of: &HashSet<ColumnId>) {
+        self.columns.extend(of);
+        if self.writes.contains(column) {
+            self.writes.extend(of);
         }
     }
 
@@ -92,43 +105,6 @@ impl Flows<'_> {
             found
         })
     }
-}
-
-/// What each column stands for besides itself.
-#[derive(Default)]
-struct Aliases(HashMap<ColumnId, HashSet<ColumnId>>);
-
-impl Aliases {
-    /// The columns, and all that they stand for, also by way of others.
-    fn resolve(&self, columns: &BTreeSet<Column>) -> HashSet<ColumnId> {
-        closure(columns.iter().map(column_id), |c| self.direct(c))
-    }
-
-    /// What the column stands for directly.
-    fn direct(&self, column: &ColumnId) -> Vec<ColumnId> {
-        self.0.get(column).into_iter().flatten().copied().collect()
-    }
-
-    /// What stands for the column directly.
-    fn names(&self, column: &ColumnId) -> Vec<ColumnId> {
-        let all = self.0.iter().filter(|(_, of)| of.contains(column));
-        all.map(|(name, _)| *name).collect()
-    }
-}
-
-/// All that can be reached from these columns, with themselves.
-fn closure(
-    from: impl Iterator<Item = ColumnId>,
-    step: impl Fn(&ColumnId) -> Vec<ColumnId>,
-) -> HashSet<ColumnId> {
-    let mut found: HashSet<ColumnId> = HashSet::new();
-    let mut open: Vec<ColumnId> = from.collect();
-    while let Some(column) = open.pop() {
-        if found.insert(column) {
-            open.extend(step(&column));
-        }
-    }
-    found
 }
 
 /// What the grants of a session allow.
@@ -185,6 +161,8 @@ pub struct Standing {
 #[derive(Default)]
 struct Inner {
     grants: Vec<Grant>,
+    /// Where they stand in the history of what was said.
+    mark: Mark,
     live: Grants,
     aliases: Aliases,
     names: HashMap<ColumnId, Column>,
@@ -214,6 +192,14 @@ impl Inner {
             let all = self.aliases.0.entry(column_id(column)).or_default();
             all.extend(of.iter().map(column_id));
         }
+        let inherited = grant.aliases.keys().map(column_id);
+        for column in inherited {
+            let of = closure([column].into_iter(), |c| self.aliases.direct(c));
+            let about = self.live.entries.iter_mut();
+            about
+                .filter(|e| e.columns.contains(&column))
+                .for_each(|e| e.inherit(&column, &of));
+        }
         let named = grant
             .aliases
             .iter()
@@ -228,6 +214,7 @@ impl Inner {
                 self.live.entries.push(live);
             }
         }
+        self.mark = self.mark.after(&grant.encode());
         self.grants.push(grant);
     }
 
@@ -326,14 +313,7 @@ impl Standing {
             ));
         }
         note(&lasting)?;
-        let all = inner.grants.iter().chain([&lasting]);
-        self.save(all).map_err(|what| {
-            tracing::error!("cannot write the standing grants: {what}");
-            Error::new(
-                b"58030",
-                "confide: the keeper cannot keep a definition's grant",
-            )
-        })?;
+        self.save(inner.grants.iter().chain([&lasting]))?;
         inner.add(lasting);
         Ok(())
     }
@@ -382,6 +362,11 @@ impl Standing {
             || inner.cover_together(origin, families, grants, |_| true)
     }
 
+    /// Whether a definition allows this by itself, whatever statement runs.
+    pub fn cover_always(&self, origin: &Origin, families: u8) -> bool {
+        self.read().live.cover(origin, families)
+    }
+
     /// Whether such values may be stored in a column.
     pub fn cover_write(&self, origin: &Origin, column: &ColumnId, grants: &Grants) -> bool {
         let inner = self.read();
@@ -390,14 +375,20 @@ impl Standing {
             || inner.cover_together(origin, 0, grants, |e| e.writes.contains(column))
     }
 
-    fn save<'g>(&self, grants: impl Iterator<Item = &'g Grant>) -> Result<(), String> {
+    fn save<'g>(&self, grants: impl Iterator<Item = &'g Grant>) -> Result<(), Error> {
         let mut plain = Vec::new();
         for grant in grants {
             let bytes = grant.encode();
             plain.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
             plain.extend_from_slice(&bytes);
         }
-        self.file.write(&plain)
+        self.file.write(&plain).map_err(|what| {
+            tracing::error!("cannot write the standing grants: {what}");
+            Error::new(
+                b"58030",
+                "confide: the keeper cannot keep a definition's grant",
+            )
+        })
     }
 
     fn load(&self) -> Result<(), String> {
@@ -419,6 +410,7 @@ impl Standing {
 mod tests {
     use super::*;
     use grant::family;
+    use std::collections::BTreeSet;
 
     fn column(relation: &str, name: &str) -> Column {
         Column::new("public", relation, name)

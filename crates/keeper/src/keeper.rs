@@ -13,6 +13,7 @@ use crate::durable::Durable;
 use crate::fail::Ended;
 use crate::grants::Standing;
 use crate::keys::Keys;
+use crate::leases::Leases;
 use crate::logs::Logs;
 use crate::numbers::Numbers;
 use crate::published::Published;
@@ -89,6 +90,8 @@ pub struct Keeper {
     pub accounts: Accounts,
     /// The log of what was allowed and refused.
     pub audit: Audit,
+    /// Leases of FIDs.
+    pub leases: Leases,
     /// Keys of delivery envelopes.
     pub delivery: Arc<Delivery>,
     /// Cells of the family `rnd_`.
@@ -161,15 +164,15 @@ impl Keeper {
                 number,
             )
         })?;
-        audit
-            .note("started", "-", format!("contract {}", contract::VERSION))
-            .map_err(|e| e.message)?;
-        let cells = Cells::open(&config.data_dir, keys.root(), &keys.standing)?;
-        let cells = Arc::new(cells);
+        let begun = format!("contract {}", contract::VERSION);
+        audit.note("started", "-", begun).map_err(|e| e.message)?;
+        let cells = Arc::new(Cells::open(&config.data_dir, keys.root(), &keys.standing)?);
+        viewers.tell_keys(&cells);
         let incarnation = u64::from_le_bytes(random().map_err(|e| e.to_string())?);
         Ok(Keeper {
             accounts,
             audit,
+            leases: Leases::default(),
             delivery: Arc::new(Delivery::new(incarnation, config.deliver)),
             store,
             cells,
@@ -302,7 +305,8 @@ impl Keeper {
 
     pub(crate) fn renew_delivery(&self) {
         let allowed = self.config.deliver && self.recorder.has_deliveries();
-        self.delivery.renew(allowed, self.recorder.current());
+        self.delivery.watch(self.recorder.watch());
+        self.delivery.renew(allowed);
     }
 
     /// Ends the sessions whose clients have not renewed them in time.

@@ -9,6 +9,7 @@ use crate::brokered;
 use crate::config::Config;
 use crate::zone::Zone;
 use aws_lc_rs::hmac;
+use channel::hidden;
 use channel::secret::{Secret, wipe_stack};
 use envelope::{Error, ExportKey, Opener, PublicKey, Role, Sealer, SecretKey};
 use ledger::SigningKey;
@@ -36,11 +37,11 @@ pub struct Keys {
     /// Seals export envelopes.
     pub export: Sealer,
     /// Key of declassified hashes.
-    pub hash: Zeroizing<[u8; 16]>,
+    pub hash: Box<Zeroizing<[u8; 16]>>,
     /// Source of the key of standing grants at rest.
-    pub standing: Zeroizing<[u8; 32]>,
+    pub standing: Box<Zeroizing<[u8; 32]>>,
     /// Key of the hashes of protected values in logs of ledger tables.
-    pub ledger: hmac::Key,
+    pub ledger: Box<hmac::Key>,
     root: Arc<Secret<32>>,
     openers: Mutex<HashMap<Epoch, Arc<Opener>>>,
 }
@@ -74,12 +75,12 @@ impl Keys {
             signing: Arc::new(signing_key(&secret)?),
             secret,
             export: Sealer::export(ExportKey::derive(&root, epoch))?,
-            hash: derived(&root, b"confide hash 1")?,
-            standing: derived(&root, b"confide standing grants 1")?,
-            ledger: hmac::Key::new(
+            hash: derived(&root, b"confide hash 1").map(Box::new)?,
+            standing: derived(&root, b"confide standing grants 1").map(Box::new)?,
+            ledger: Box::new(hmac::Key::new(
                 hmac::HMAC_SHA256,
                 &*derived::<32>(&root, b"confide ledger 1")?,
-            ),
+            )),
             root,
             openers: Mutex::new(HashMap::new()),
         })
@@ -91,13 +92,17 @@ impl Keys {
     /// # Errors
     /// Each names the file or the key source.
     pub fn of(config: &Config) -> Result<Keys, Trouble> {
+        let keys = hidden::keys(|| Keys::read(config));
+        wipe_stack::<256>();
+        keys.unwrap_or_else(|full| Err(Trouble::Other(format!("secret_memory_size: {full}"))))
+    }
+
+    fn read(config: &Config) -> Result<Keys, Trouble> {
         let secret = static_key(&config.key_file)?;
         let source = source(config, &secret)?;
         let root = root_key(config, &*source).map_err(Trouble::Root)?;
         let root = hide(config, root).map_err(Trouble::Other)?;
-        let keys = Keys::new(secret, root);
-        wipe_stack();
-        keys.map_err(|e| Trouble::Other(e.to_string()))
+        Keys::new(secret, root).map_err(|e| Trouble::Other(e.to_string()))
     }
 
     /// The keys in two files, for tests.
@@ -121,7 +126,8 @@ impl Keys {
         if let Some(opener) = openers.get(&epoch) {
             return Ok(Arc::clone(opener));
         }
-        let opener = Arc::new(Opener::export(&ExportKey::derive(&self.root, epoch))?);
+        let opener = hidden::keys(|| Opener::export(&ExportKey::derive(&self.root, epoch)));
+        let opener = Arc::new(opener.map_err(|_| Error::NoRoom)??);
         if openers.len() >= EPOCHS_MAX {
             openers.clear();
         }

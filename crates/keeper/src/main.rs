@@ -8,7 +8,7 @@
 
 use clap::Parser;
 use keeper::sandbox::{self, Standing};
-use keeper::{Clients, Config, Keeper, Keys, Server, Trouble, harden, logging};
+use keeper::{Clients, Config, Keeper, Keys, Server, Trouble, harden, logging, secrecy};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 use std::io::Write;
@@ -129,6 +129,7 @@ fn environment() -> impl Iterator<Item = (String, String)> {
 /// An operator says that a restored copy is the newest.
 fn accept(config: &Config) -> Result<(), End> {
     harden::harden()?;
+    secrecy::reserve(config)?;
     let keys = Keys::of(config)?;
     let done = keeper::accept_backup(config, &keys)?;
     tracing::warn!(directory = %config.data_dir.display(), "accepted a backup: {done}");
@@ -150,6 +151,7 @@ fn disk_key(config: &Config, name: &str) -> Result<(), End> {
 
 fn run(config: Config) -> Result<(), End> {
     harden::harden()?;
+    secrecy::reserve(&config)?;
     let keys = Keys::of(&config)?;
     let clients = Clients::new(&config.clients_file);
     let pid_file = config.pid_file.clone();

@@ -12,6 +12,7 @@
 use crate::background::Signal;
 use crate::tape::{Shared, Tape, Whose, lock};
 use contract::Fid;
+use contract::ring::WATCH_STATEMENTS;
 use recording::{Chunk, End, Scope, Writer};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -155,7 +156,11 @@ impl Recorder {
             role: 0,
             principal: None,
         };
-        let own = Tape::new(&self.shared, (run, now), (nobody, 0), scope.calls);
+        let whole = Scope {
+            statements: Vec::new(),
+            ..scope.clone()
+        };
+        let own = Tape::new(&self.shared, (run, now), (nobody, 0), &whole);
         let own = Arc::new(own);
         *lock(&self.running) = Some(Running {
             scope,
@@ -174,14 +179,22 @@ impl Recorder {
     pub fn has_deliveries(&self) -> bool {
         let running = lock(&self.running);
         let scope = running.as_ref().map(|running| &running.scope);
-        scope.is_none_or(|scope| scope.principal.is_empty() && scope.role == 0)
+        scope.is_none_or(|scope| {
+            scope.principal.is_empty() && scope.role == 0 && scope.statements.is_empty()
+        })
     }
 
-    /// The number of the recording in progress whose statements' snapshots are wanted; 0: none.
-    pub fn current(&self) -> u64 {
+    /// What channels see of the recording ([`contract::ring::WATCH_OFFSET`]).
+    pub fn watch(&self) -> u64 {
         let running = lock(&self.running);
-        let running = running.as_ref().filter(|running| !running.scope.calls);
-        running.map_or(0, |running| running.run)
+        let scope = running.as_ref().map(|running| &running.scope);
+        scope.filter(|scope| !scope.calls).map_or(0, |scope| {
+            let statements = match scope.statements.is_empty() {
+                true => 0,
+                false => WATCH_STATEMENTS,
+            };
+            self.shared.part.load(Relaxed) << 1 | statements
+        })
     }
 
     /// Notes that these identifiers may name other values from an LSN on, whoever has freed them.
@@ -221,8 +234,12 @@ impl Recorder {
         same.or_else(|| {
             running.channels += 1;
             let Running { run, begun, .. } = *running;
-            let (calls, number) = (running.scope.calls, running.channels);
-            let tape = Tape::new(&self.shared, (run, begun), (whose, number), calls);
+            let tape = Tape::new(
+                &self.shared,
+                (run, begun),
+                (whose, running.channels),
+                &running.scope,
+            );
             let tape = Arc::new(tape);
             running.tapes.push(Arc::clone(&tape));
             Some(tape)
@@ -236,9 +253,12 @@ impl Recorder {
         let Some(mut writing) = guard.take() else {
             return Ok(false);
         };
+        self.await_told();
+        self.await_answered();
         let chunks = self.collect();
         *lock(&self.running) = None;
         let written = self.put(&mut writing, chunks);
+        self.shared.release();
         let bytes = writing.writer.bytes();
         written
             .and_then(|()| writing.writer.end(why))
@@ -255,13 +275,45 @@ impl Recorder {
         Ok(true)
     }
 
+    /// Waits for what channels were sent before without being woken: they look for it by
+    /// themselves. Not for long, if one of them has much to do.
+    fn await_told(&self) {
+        let due: Vec<_> = {
+            let running = lock(&self.running);
+            let tapes = running.iter().flat_map(|running| &running.tapes);
+            tapes.filter_map(|tape| tape.backlog()).collect()
+        };
+        let until = Instant::now() + Duration::from_secs(1);
+        for (progress, sent) in due {
+            while !progress.reached(sent) && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    }
+
+    /// Waits for what was answered just now, whoever may know the answer already. Not for long, if
+    /// a channel has died of it.
+    fn await_answered(&self) {
+        let until = Instant::now() + Duration::from_secs(1);
+        let answering = || {
+            let running = lock(&self.running);
+            running
+                .as_ref()
+                .is_some_and(|running| running.tapes.iter().any(|tape| tape.is_answering()))
+        };
+        while answering() && Instant::now() < until {
+            std::thread::yield_now();
+        }
+    }
+
     /// What all tapes have.
     fn collect(&self) -> Vec<Chunk> {
         let mut running = lock(&self.running);
         let Some(running) = running.as_mut() else {
             return Vec::new();
         };
-        let chunks: Vec<Chunk> = running.tapes.iter().filter_map(|t| t.take()).collect();
+        let mut chunks = Vec::new();
+        running.tapes.iter().for_each(|t| t.take(&mut chunks));
         // Its channel is closed, and it was just found empty: nothing more will be added.
         running
             .tapes
@@ -366,131 +418,4 @@ fn refused(what: &'static str) -> Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::tape::PENDING_MAX;
-    use contract::Kind;
-    use recording::{Key, Outcome, read};
-
-    fn scope(key: &Key, principal: &str) -> Scope {
-        Scope {
-            key: key.clone(),
-            database: 5,
-            role: 0,
-            seconds: 0,
-            bytes: 0,
-            ring: 0,
-            principal: principal.into(),
-            calls: false,
-        }
-    }
-
-    fn whose(database: u32, principal: Option<&str>) -> Whose<'_> {
-        Whose {
-            session: 1,
-            database,
-            role: 10,
-            principal,
-        }
-    }
-
-    /// The statement continues if nobody writes; data that does not fit is counted.
-    #[test]
-    fn full() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let key = Key::generate().expect("a key");
-        let recorder = Recorder::new(directory.path());
-        recorder.start(scope(&key, "")).expect("a recording");
-        let tape = recorder.tape(None, whose(5, None)).expect("a tape");
-        let body = vec![0; PENDING_MAX / 10];
-        for _ in 0..12 {
-            tape.note(Kind::Eval, &body, Instant::now(), Outcome::OneWay);
-        }
-        assert_eq!(recorder.stop(End::Stopped), Ok(true));
-        let recorded = read(&directory.path().join(key.name()), &key, false).expect("it");
-        let events = recorded.chunks[0].events().expect("events").len() as u64;
-        assert_eq!((events, recorded.lost()), (9, 3));
-        assert_eq!(recorder.stop(End::Stopped), Ok(false));
-        // Too late: it is not written and takes no space.
-        tape.note(Kind::Eval, b"late", Instant::now(), Outcome::OneWay);
-        drop(tape);
-        assert_eq!(recorder.shared.pending.load(Relaxed), 0);
-    }
-
-    #[test]
-    fn scopes() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let key = Key::generate().expect("a key");
-        let recorder = Recorder::new(directory.path());
-        assert!(recorder.tape(None, whose(5, Some("ann"))).is_none(), "off");
-        recorder.start(scope(&key, "ann")).expect("a recording");
-        let tape = recorder.tape(None, whose(5, Some("ann"))).expect("hers");
-        assert!(recorder.tape(None, whose(6, Some("ann"))).is_none());
-        assert!(recorder.tape(None, whose(5, Some("bob"))).is_none());
-        assert!(recorder.tape(None, whose(5, None)).is_none());
-        let same = recorder.tape(Some(Arc::clone(&tape)), whose(5, Some("ann")));
-        assert!(same.is_some_and(|same| Arc::ptr_eq(&same, &tape)));
-        assert!(recorder.start(scope(&key, "")).is_err(), "one at a time");
-        assert!(tape.wants_programs() && !tape.wants_programs());
-        tape.note(Kind::Handshake, b"keys", Instant::now(), Outcome::OneWay);
-        assert_eq!(recorder.stop(End::Stopped), Ok(true));
-        assert!(
-            recorder.tape(Some(tape), whose(5, Some("ann"))).is_none(),
-            "stopped"
-        );
-        assert!(recorder.start(scope(&key, "")).is_err(), "a key twice");
-        let recorded = read(&directory.path().join(key.name()), &key, false).expect("it");
-        assert!(recorded.chunks.is_empty(), "no handshake");
-    }
-
-    /// Whoever is not recorded may have asked for what is delivered, so nothing is.
-    #[test]
-    fn roles() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let recorder = Recorder::new(directory.path());
-        for (role, wanted) in [(10, true), (11, false)] {
-            let key = Key::generate().expect("a key");
-            let of_role = Scope {
-                role,
-                ..scope(&key, "")
-            };
-            recorder.start(of_role).expect("a recording");
-            let tape = recorder.tape(None, whose(5, None));
-            assert_eq!(tape.is_some(), wanted, "{role}");
-            assert!(!recorder.has_deliveries());
-            assert_eq!(recorder.stop(End::Stopped), Ok(true));
-        }
-        assert!(recorder.has_deliveries());
-    }
-
-    /// A ring keeps the newest data, and records programs again in each file.
-    #[test]
-    fn ring() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let key = Key::generate().expect("a key");
-        let recorder = Recorder::new(directory.path());
-        let bytes = 64_000;
-        let ring = 1_000_000;
-        recorder
-            .start(Scope {
-                bytes,
-                ring,
-                ..scope(&key, "")
-            })
-            .expect("a recording");
-        let tape = recorder.tape(None, whose(5, None)).expect("a tape");
-        let mut told = 0;
-        for _ in 0..200 {
-            told += u32::from(tape.wants_programs());
-            let noise: [u8; 1000] = crate::random::random().expect("noise");
-            tape.note(Kind::Eval, &noise, Instant::now(), Outcome::OneWay);
-            assert_eq!(recorder.write().end, None);
-        }
-        assert_eq!(recorder.stop(End::Stopped), Ok(true));
-        assert!(told > 8, "{told}");
-        let recorded = read(&directory.path().join(key.name()), &key, false).expect("it");
-        assert!(recorded.bytes <= bytes + 20_000, "{}", recorded.bytes);
-        let events = recorded.chunks.len();
-        assert!(events > 20 && events < 100, "{events}");
-    }
-}
+mod tests;

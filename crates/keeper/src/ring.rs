@@ -53,6 +53,7 @@ fn begin(keeper: &Keeper, directory: &Path) -> Result<(), String> {
         bytes: config.record_ring_bytes,
         ring: config.record_ring_seconds,
         principal: String::new(),
+        statements: Vec::new(),
         calls: false,
     };
     let name = keeper.recorder.start_standing(scope);

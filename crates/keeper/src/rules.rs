@@ -4,9 +4,12 @@
 //!
 //! Invariant: what is written is read again as it was; what is not understood is an error.
 
+use crate::generations::Generation;
 use crate::limits::Budget;
 use crate::masks::Mask;
 use crate::provenance::column_id;
+use crate::said::Mark;
+use crate::transferred::Given;
 use grant::{Column, Command, GROUP};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use store::ColumnId;
@@ -16,6 +19,10 @@ const NUMBER: &str = "\u{2}";
 /// ... the line of a group, and of what administrators have said of an owner that is gone.
 const GROUPED: &str = "\u{3}";
 const VOTED: &str = "\u{4}";
+/// ... of a column's key.
+const KEYED: &str = "\u{5}";
+/// ... and of one that its owner has given.
+const GIVEN: &str = "\u{6}";
 
 /// What is known of a claimed column.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +88,10 @@ pub struct Rules {
     pub groups: Groups,
     /// What administrators have said of owners that are gone.
     pub votes: Votes,
+    /// Keys that were changed.
+    pub keys: BTreeMap<Column, Generation>,
+    /// Keys of encodings that were given to the keeper.
+    pub given: BTreeMap<Column, Given>,
     /// Number of the last change.
     pub number: u64,
 }
@@ -92,6 +103,12 @@ impl Rules {
         for line in text.split_terminator('\u{1}') {
             if let Some(number) = line.strip_prefix(NUMBER) {
                 rules.number = number.parse().ok()?;
+            } else if let Some(line) = line.strip_prefix(KEYED) {
+                rules.takes_key(line)?;
+            } else if let Some(line) = line.strip_prefix(GIVEN) {
+                let (column, text) = line.rsplit_once('\0')?;
+                let column = named(column)?;
+                rules.given.insert(column, Given::read(text)?);
             } else if !rules.takes(line) {
                 let rule = read(line)?;
                 rules.put(rule);
@@ -136,10 +153,12 @@ impl Rules {
         self.by_column.len()
     }
 
-    /// All of it as text.
+    /// All of it as text, which is always the same for the same rules.
     pub fn text(&self) -> String {
         let mut text = format!("{NUMBER}{}\u{1}", self.number);
-        text.extend(self.by_column.values().map(write));
+        let mut columns: Vec<String> = self.by_column.values().map(write).collect();
+        columns.sort_unstable();
+        text.extend(columns);
         for (group, members) in &self.groups {
             let names: Vec<&str> = members.iter().map(String::as_str).collect();
             text += &format!("{GROUPED}{group}\0{}\u{1}", names.join("\0"));
@@ -154,12 +173,49 @@ impl Rules {
             let names = names.join("\0");
             text += &format!("{VOTED}{schema}\0{relation}\0{column}\0{word}\0{names}\u{1}");
         }
+        for (column, generation) in &self.keys {
+            let Column {
+                schema,
+                relation,
+                column,
+            } = column;
+            let generation = generation.text();
+            text += &format!("{KEYED}{schema}\0{relation}\0{column}\0{generation}\u{1}");
+        }
+        for (column, given) in &self.given {
+            let Column {
+                schema,
+                relation,
+                column,
+            } = column;
+            let given = given.text();
+            text += &format!("{GIVEN}{schema}\0{relation}\0{column}\0{given}\u{1}");
+        }
         text
+    }
+
+    /// Where these rules stand in the history of what was said.
+    pub fn mark(&self) -> Mark {
+        match self.number {
+            0 => Mark::default(),
+            number => Mark::of(number, self.text().as_bytes()),
+        }
     }
 
     /// Whether any column has a budget.
     pub fn has_budgets(&self) -> bool {
         self.by_column.values().any(|rule| rule.budget.is_some())
+    }
+
+    fn takes_key(&mut self, line: &str) -> Option<()> {
+        let fields: Vec<&str> = line.split('\0').collect();
+        let [schema, relation, column, current, turning] = fields.as_slice() else {
+            return None;
+        };
+        let column = Column::new(schema, relation, column);
+        self.keys
+            .insert(column, Generation::read(current, turning)?);
+        Some(())
     }
 
     /// Takes a line in that is of no column.
@@ -181,6 +237,15 @@ impl Rules {
             self.votes.insert(key, names(voters));
         }
         true
+    }
+}
+
+/// The column with these names.
+fn named(text: &str) -> Option<Column> {
+    let names: Vec<&str> = text.split('\0').collect();
+    match names.as_slice() {
+        [schema, relation, column] => Some(Column::new(schema, relation, column)),
+        _ => None,
     }
 }
 

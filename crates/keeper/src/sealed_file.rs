@@ -4,6 +4,7 @@
 //! Invariants: a file is completely on disk before its writer continues; a file that was altered,
 //! or written under another root key, is an error and does not count as empty.
 
+use channel::hidden;
 use contract::envelope::FLAG_TEXT;
 use envelope::{Envelope, ExportKey, Opener, Sealer};
 use std::fs;
@@ -14,16 +15,19 @@ use zeroize::Zeroizing;
 /// A file that only this keeper can read and write.
 pub struct SealedFile {
     path: Option<PathBuf>,
-    root: Zeroizing<[u8; 32]>,
+    root: Box<Zeroizing<[u8; 32]>>,
 }
 
 impl SealedFile {
     /// A file in a directory. Without a directory, nothing outlives the keeper.
     pub fn new(directory: &Path, name: &str, root: &Zeroizing<[u8; 32]>) -> SealedFile {
+        // At the start there is room.
+        let root =
+            hidden::keys(|| Box::new(root.clone())).unwrap_or_else(|_| Box::new(root.clone()));
         let named = !directory.as_os_str().is_empty();
         SealedFile {
             path: named.then(|| directory.join(name)),
-            root: root.clone(),
+            root,
         }
     }
 
@@ -34,7 +38,8 @@ impl SealedFile {
         };
         let text = |e: envelope::Error| e.to_string();
         let epoch = ExportKey::fresh_epoch().map_err(text)?;
-        let sealer = Sealer::export(ExportKey::derive(&self.root, epoch)).map_err(text)?;
+        let sealer = hidden::keys(|| Sealer::export(ExportKey::derive(&self.root, epoch)));
+        let sealer = sealer.map_err(|full| full.to_string())?.map_err(text)?;
         let mut sealed = Vec::new();
         sealer
             .seal(0, FLAG_TEXT, plain, &mut sealed)
@@ -62,7 +67,8 @@ impl SealedFile {
         };
         let epoch = Envelope::parse(&sealed).ok().and_then(|e| e.epoch);
         let epoch = epoch.ok_or_else(|| self.altered())?;
-        let opener = Opener::export(&ExportKey::derive(&self.root, epoch));
+        let opener = hidden::keys(|| Opener::export(&ExportKey::derive(&self.root, epoch)));
+        let opener = opener.map_err(|full| full.to_string())?;
         let opener = opener.map_err(|_| self.altered())?;
         let mut plain = Vec::new();
         opener

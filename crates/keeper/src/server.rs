@@ -7,7 +7,8 @@ use crate::config::Config;
 use crate::dispatch::Connection;
 use crate::fail;
 use crate::keeper::Keeper;
-use channel::{HelloError, KeeperEnd, Listener, Pending, Shutdown};
+use crate::leases::Progress;
+use channel::{HelloError, KeeperEnd, Listener, Pending, Reply, Shutdown};
 use contract::hello::{Hello, Status};
 use contract::{Kind, VERSION};
 use std::collections::HashMap;
@@ -206,7 +207,7 @@ impl Server {
             let _ = pending.refuse(Status::TooManyChannels);
             return;
         };
-        let connection = match Connection::open(&self.keeper, &hello) {
+        let mut connection = match Connection::open(&self.keeper, &hello) {
             Ok(connection) => connection,
             Err(status) => {
                 tracing::warn!(?status, pid = hello.pid, "refused a backend");
@@ -218,6 +219,7 @@ impl Server {
         match pending.accept(welcome) {
             Ok(end) => {
                 if self.admit(number, &end, connection.open_to_client()) {
+                    connection.may_lease(number, Progress::new(end.backlog()));
                     let session = welcome.session;
                     tracing::debug!(channel = number, session, pid = hello.pid, "open");
                     let messages = converse(end, connection);
@@ -279,7 +281,9 @@ fn converse(mut end: KeeperEnd, mut connection: Connection) -> u64 {
     let mut buffer = Vec::new();
     let mut messages = 0;
     loop {
-        let (header, body) = match end.request(&mut buffer) {
+        connection.dealt_with(end.taken());
+        end.look_every(connection.looks_every());
+        let (header, body, mut reply) = match end.request(&mut buffer) {
             Ok(request) => request,
             Err(channel::Error::Closed) => return messages,
             Err(error) => {
@@ -292,13 +296,20 @@ fn converse(mut end: KeeperEnd, mut connection: Connection) -> u64 {
             return messages;
         };
         let sent = match connection.handle(kind, body) {
-            None => continue,
-            Some(Ok(())) => end.answer(header.sequence, &[connection.reply()]),
-            Some(Err(error)) => tell(&mut end, header.sequence, &error),
+            None => {
+                if kind == Kind::Release {
+                    // The last message of a statement, which is not in the buffer itself: what is there
+                    // is of the statement. Freed memory is overwritten.
+                    buffer = Vec::new();
+                }
+                continue;
+            }
+            Some(Ok(())) => reply.answer(header.sequence, &[connection.reply()]),
+            Some(Err(error)) => tell(&mut reply, header.sequence, &error),
         };
         let sent = match sent {
             Err(channel::Error::TooLong) => {
-                tell(&mut end, header.sequence, &fail::answer_too_long())
+                tell(&mut reply, header.sequence, &fail::answer_too_long())
             }
             sent => sent,
         };
@@ -306,9 +317,10 @@ fn converse(mut end: KeeperEnd, mut connection: Connection) -> u64 {
             return messages;
         }
         connection.settle();
+        connection.answered_so(kind, body);
     }
 }
 
-fn tell(end: &mut KeeperEnd, sequence: u32, error: &values::Error) -> Result<(), channel::Error> {
-    end.error(sequence, &fail::body(error))
+fn tell(reply: &mut Reply<'_>, sequence: u32, error: &values::Error) -> Result<(), channel::Error> {
+    reply.error(sequence, &fail::body(error))
 }

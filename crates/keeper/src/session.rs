@@ -16,7 +16,7 @@ use crate::tickets::Admitted;
 use crate::told::Tallies;
 use contract::Kind;
 use contract::message::program::FIRST_HANDLE;
-use envelope::{Opener, PublicKey, Sealer};
+use envelope::{Opener, PublicKey, Sealer, StoringKey};
 use grant::NUMBER_BYTES;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -43,6 +43,10 @@ pub struct Client {
     /// default and reads them again when the type of a column changes. The database does not gain
     /// anything from this: it already has the value's FID in this session.
     pub echo: Opener,
+    /// The key for values that fit a column, which goes into redo records.
+    pub storing: Arc<StoringKey>,
+    /// Opens such values.
+    pub opens_fitted: Opener,
 }
 
 /// Counters of a session's activity.

@@ -1,18 +1,24 @@
 //! The tapes of recorded channels: what a channel has said and was not written yet.
 //!
 //! A channel puts its messages on its tape and goes on; a thread of the recorder takes them
-//! (`recorder`). Data that does not fit is counted. Memory of what was written is used again, so
-//! that a channel seldom touches new pages.
+//! (`recorder`). Data that does not fit is counted. A tape is made of blocks that are used again
+//! once they are written, so that a channel seldom touches new pages, and never copies what it has.
+//!
+//! Where only some statements are recorded, what a channel says before it is known whose it is
+//! waits aside.
 //!
 //! Invariants: everything recorded was sent to the database or received from it; all tapes together
 //! hold at most [`PENDING_MAX`] bytes; a channel never waits for anything slower than a copy.
 
 use crate::background::Signal;
+use crate::leases::Progress;
 use channel::urgency::Thread;
 use contract::Kind;
-use recording::{Chunk, Event, Outcome};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use recording::{Chunk, Event, Outcome, Scope};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 /// Maximum number of bytes waiting to be written, for all channels.
@@ -21,9 +27,12 @@ pub const PENDING_MAX: usize = 64 << 20;
 const WAKE: usize = 1 << 20;
 /// Number of bytes from which on the thread no longer steps back for others.
 const HURRY: usize = PENDING_MAX / 4;
-/// Buffers that are kept, and the largest of them.
-const SPARE: usize = 8;
-const SPARE_BYTES: usize = 2 << 20;
+/// Size of a block.
+const BLOCK_BYTES: usize = 256 << 10;
+/// Blocks that are kept while a recording runs.
+const SPARE: usize = HURRY / BLOCK_BYTES;
+/// Maximum number of bytes that wait until it is known whose they are, for each channel.
+const ASIDE_MAX: usize = 1 << 20;
 
 /// The state shared by tapes and the thread.
 #[derive(Default)]
@@ -37,7 +46,7 @@ pub struct Shared {
     hurries: AtomicBool,
     /// How often it has stepped back.
     pub stepped: AtomicU64,
-    /// Empty buffers.
+    /// Empty blocks.
     spare: Mutex<Vec<Vec<u8>>>,
 }
 
@@ -70,27 +79,85 @@ impl Shared {
         }
     }
 
-    /// Takes back the buffers of what was written.
+    /// Takes back the blocks of what was written.
     pub fn recycle(&self, chunks: Vec<Chunk>) {
         let mut spare = lock(&self.spare);
-        for mut buffer in chunks.into_iter().map(|chunk| chunk.events) {
-            if spare.len() < SPARE && buffer.capacity() <= SPARE_BYTES {
-                buffer.clear();
-                spare.push(buffer);
+        for mut block in chunks.into_iter().map(|chunk| chunk.events) {
+            if spare.len() < SPARE && block.capacity() == BLOCK_BYTES {
+                block.clear();
+                spare.push(block);
             }
         }
     }
 
-    fn buffer(&self) -> Vec<u8> {
-        lock(&self.spare).pop().unwrap_or_default()
+    /// Gives back their memory, when no recording runs.
+    pub fn release(&self) {
+        lock(&self.spare).clear();
     }
+
+    fn block(&self) -> Vec<u8> {
+        let spare = lock(&self.spare).pop();
+        spare.unwrap_or_else(|| Vec::with_capacity(BLOCK_BYTES))
+    }
+}
+
+/// Whether what a channel says is of a statement that is recorded.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+enum Phase {
+    /// It is, as all are where the scope names none.
+    #[default]
+    Wanted,
+    /// It is not.
+    Other,
+    /// Nobody knows yet: constants arrive before their statement is known.
+    Unknown,
 }
 
 /// The data of a channel that has not been written yet.
 #[derive(Default)]
 struct Held {
-    events: Vec<u8>,
+    /// Blocks; the last one has room.
+    blocks: Vec<Vec<u8>>,
     lost: u64,
+    phase: Phase,
+    /// What came in the phase [`Phase::Unknown`].
+    aside: Vec<u8>,
+    aside_lost: u64,
+}
+
+impl Held {
+    /// Where an event goes; none: nowhere.
+    fn room<'a>(&'a mut self, shared: &Shared, event: &Event<'_>) -> Option<&'a mut Vec<u8>> {
+        let wanted = self.phase == Phase::Wanted || outlives(event.kind);
+        if !wanted {
+            return (self.phase == Phase::Unknown).then_some(&mut self.aside);
+        }
+        let size = event.size();
+        let fits = |block: &Vec<u8>| block.capacity() - block.len() >= size;
+        if !self.blocks.last().is_some_and(fits) {
+            self.blocks.push(match size > BLOCK_BYTES {
+                true => Vec::with_capacity(size),
+                false => shared.block(),
+            });
+        }
+        self.blocks.last_mut()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.lost == 0 && self.blocks.iter().all(Vec::is_empty)
+    }
+}
+
+/// Whether later statements may need what this message says: it names something that outlives its
+/// own.
+fn outlives(kind: u16) -> bool {
+    let kinds = [
+        Kind::ProgramRegister,
+        Kind::ProgramForget,
+        Kind::PartitionOpen,
+        Kind::PartitionDrop,
+    ];
+    kinds.iter().any(|other| *other as u16 == kind)
 }
 
 /// The owner of a channel.
@@ -116,8 +183,14 @@ pub struct Tape {
     database: u32,
     /// Calls are recorded instead of messages.
     calls: bool,
+    /// The statements that are recorded, in order; none: all.
+    statements: Vec<u64>,
     begun: Instant,
     told: AtomicU64,
+    /// Something was answered and is about to be put here.
+    answering: AtomicBool,
+    /// How much of what it was sent the channel has dealt with, and its thread.
+    progress: OnceLock<(ThreadId, Progress)>,
     held: Mutex<Held>,
 }
 
@@ -130,13 +203,15 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// keys or the store's files, or belong to recovery.
 fn is_recorded(kind: Kind) -> bool {
     use Kind::{
-        Checkpoint, Follow, Handshake, Policy, RecoveryDone, RecoveryState, Redo, RestoreTicket,
-        Stats, StoreCopy, StoreRead,
+        Checkpoint, Follow, Handshake, Policy, PolicyLog, PolicyLogged, RecoveryDone,
+        RecoveryState, Redo, RestoreTicket, Stats, StoreCopy, StoreRead,
     };
     !matches!(
         kind,
         Handshake
             | Policy
+            | PolicyLog
+            | PolicyLogged
             | RestoreTicket
             | Stats
             | StoreCopy
@@ -156,36 +231,78 @@ impl Tape {
         shared: &Arc<Shared>,
         (run, begun): (u64, Instant),
         (whose, channel): (Whose<'_>, u32),
-        calls: bool,
+        scope: &Scope,
     ) -> Tape {
+        let mut statements = scope.statements.clone();
+        statements.sort_unstable();
+        let phase = match statements.is_empty() {
+            true => Phase::Wanted,
+            false => Phase::Unknown,
+        };
         Tape {
             shared: Arc::clone(shared),
             run,
             session: whose.session,
             channel,
             database: whose.database,
-            calls,
+            calls: scope.calls,
+            statements,
             begun,
             told: AtomicU64::new(0),
-            held: Mutex::default(),
+            answering: AtomicBool::new(false),
+            progress: OnceLock::new(),
+            held: Mutex::new(Held {
+                phase,
+                ..Held::default()
+            }),
         }
     }
 
-    /// Records a request and its outcome, if there is room.
-    pub fn note(&self, kind: Kind, body: &[u8], from: Instant, outcome: Outcome<'_>) {
+    /// Records a request and its outcome, if there is room. It took so long, from then on.
+    pub fn note(
+        &self,
+        kind: Kind,
+        body: &[u8],
+        (from, took): (Instant, Duration),
+        outcome: Outcome<'_>,
+    ) {
         if !is_recorded(kind) {
             return;
         }
-        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        let took = micros(from.elapsed());
-        let event = Event {
-            at: micros(from.saturating_duration_since(self.begun)),
-            took: u32::try_from(took).unwrap_or(u32::MAX),
+        let at = from.saturating_duration_since(self.begun);
+        self.put(&Event {
+            at: u64::try_from(at.as_micros()).unwrap_or(u64::MAX),
+            took: u32::try_from(took.as_micros()).unwrap_or(u32::MAX),
             kind: kind as u16,
             body,
             outcome,
+        });
+    }
+
+    /// What comes from here on is of this statement; 0: nobody knows yet.
+    pub fn statement(&self, query: u64) {
+        if self.statements.is_empty() {
+            return;
+        }
+        let phase = match (query, self.statements.binary_search(&query)) {
+            (0, _) => Phase::Unknown,
+            (_, Ok(_)) => Phase::Wanted,
+            (_, Err(_)) => Phase::Other,
         };
-        self.put(&event);
+        let mut held = lock(&self.held);
+        let before = std::mem::replace(&mut held.phase, phase);
+        if phase == Phase::Unknown && before == Phase::Unknown {
+            return;
+        }
+        let aside = std::mem::take(&mut held.aside);
+        let lost = std::mem::take(&mut held.aside_lost);
+        if (before, phase) == (Phase::Unknown, Phase::Wanted) {
+            // What comes after it does not fit there.
+            held.blocks.push(aside);
+            held.lost += lost;
+        } else {
+            self.shared.pending.fetch_sub(aside.len(), Relaxed);
+        }
     }
 
     /// Whether calls of operators are recorded instead of messages.
@@ -209,11 +326,19 @@ impl Tape {
         let size = event.size();
         let pending = self.shared.pending.fetch_add(size, Relaxed) + size;
         let mut held = lock(&self.held);
-        if pending > PENDING_MAX {
+        let unknown = held.phase == Phase::Unknown && !outlives(event.kind);
+        let full = pending > PENDING_MAX || (unknown && held.aside.len() + size > ASIDE_MAX);
+        if full {
             self.shared.pending.fetch_sub(size, Relaxed);
-            held.lost += 1;
+            match (unknown, held.phase) {
+                (true, _) => held.aside_lost += 1,
+                (false, Phase::Other) if !outlives(event.kind) => {}
+                (false, _) => held.lost += 1,
+            }
+        } else if let Some(room) = held.room(&self.shared, event) {
+            event.put(room);
         } else {
-            event.put(&mut held.events);
+            self.shared.pending.fetch_sub(size, Relaxed);
         }
         drop(held);
         if pending > WAKE {
@@ -230,38 +355,84 @@ impl Tape {
         self.told.swap(part, Relaxed) != part
     }
 
+    /// Whether what comes is recorded in any case.
+    pub fn is_wanted(&self) -> bool {
+        lock(&self.held).phase == Phase::Wanted
+    }
+
+    /// Number of the file that is written.
+    pub fn part(&self) -> u64 {
+        self.shared.part.load(Relaxed)
+    }
+
+    /// Something is about to be answered, and recorded only then: the statement does not wait for
+    /// that.
+    pub fn begin_answer(&self) {
+        self.answering.store(true, Release);
+    }
+
+    /// It was recorded.
+    pub fn end_answer(&self) {
+        self.answering.store(false, Release);
+    }
+
+    /// The channel's progress can be seen here. For its own thread.
+    #[inline]
+    pub fn follow(&self, progress: &Progress) {
+        self.progress
+            .get_or_init(|| (std::thread::current().id(), progress.clone()));
+    }
+
+    /// How far the channel has come, and how much it was sent, unless it is the thread's own.
+    pub fn backlog(&self) -> Option<(Progress, u64)> {
+        let (thread, progress) = self.progress.get()?;
+        let other = *thread != std::thread::current().id();
+        other.then(|| (progress.clone(), progress.sent()))
+    }
+
+    /// Whether something that was answered is not here yet.
+    pub fn is_answering(&self) -> bool {
+        self.answering.load(Acquire)
+    }
+
     /// What has come since the last time.
-    pub fn take(&self) -> Option<Chunk> {
-        if !self.has_some() {
-            return None;
+    pub fn take(&self, chunks: &mut Vec<Chunk>) {
+        let mut held = lock(&self.held);
+        if held.is_empty() {
+            return;
         }
-        let fresh = Held {
-            events: self.shared.buffer(),
-            lost: 0,
+        let (blocks, mut lost) = (
+            std::mem::take(&mut held.blocks),
+            std::mem::take(&mut held.lost),
+        );
+        drop(held);
+        let bytes: usize = blocks.iter().map(Vec::len).sum();
+        self.shared.pending.fetch_sub(bytes, Relaxed);
+        let blocks = match blocks.is_empty() {
+            true => vec![Vec::new()],
+            false => blocks,
         };
-        let Held { events, lost } = std::mem::replace(&mut *lock(&self.held), fresh);
-        self.shared.pending.fetch_sub(events.len(), Relaxed);
-        (!events.is_empty() || lost > 0).then_some(Chunk {
+        chunks.extend(blocks.into_iter().map(|events| Chunk {
             session: self.session,
             channel: self.channel,
             database: self.database,
-            lost,
+            lost: std::mem::take(&mut lost),
             events,
-        })
+        }));
     }
-}
 
-impl Tape {
     /// Whether something has not been taken.
     pub fn has_some(&self) -> bool {
-        let held = lock(&self.held);
-        !held.events.is_empty() || held.lost > 0
+        !lock(&self.held).is_empty()
     }
 }
 
 /// Data that arrives after the end of the recording is dropped.
 impl Drop for Tape {
     fn drop(&mut self) {
-        drop(self.take());
+        let held = lock(&self.held);
+        let bytes: usize = held.blocks.iter().map(Vec::len).sum();
+        let bytes = bytes + held.aside.len();
+        self.shared.pending.fetch_sub(bytes, Relaxed);
     }
 }

@@ -7,6 +7,8 @@
 //! claimed has an owner for good; what was said is on disk before it counts. Each change has a
 //! number, which the audit log has, too: an older copy of the file is not taken.
 
+mod heard;
+
 use crate::fail;
 use crate::limits::Budget;
 use crate::masks::Mask;
@@ -17,7 +19,7 @@ use grant::{Column, Command, GROUP, Verb};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use store::ColumnId;
 use values::Error;
 use zeroize::Zeroizing;
@@ -26,6 +28,8 @@ use zeroize::Zeroizing;
 pub const FILE: &str = "viewers";
 /// More columns are not claimed.
 const CLAIMED_MAX: usize = 65_536;
+/// Nor do more bytes go into one redo record.
+const LOGGED_MAX: usize = 3 * 1024 * 1024;
 /// More groups there are not.
 const GROUPS_MAX: usize = 4096;
 
@@ -120,19 +124,19 @@ impl Viewers {
 
     /// Whether a column was claimed by this name itself.
     pub fn owns(&self, column: &ColumnId) -> bool {
-        let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner);
+        let rules = self.read_rules();
         rules.own(column).is_some()
     }
 
     /// The column whose rule this one goes by, if there is one: itself, or that of a ledger table.
     pub fn ruled_by(&self, column: &ColumnId) -> Option<Column> {
-        let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner);
+        let rules = self.read_rules();
         rules.of(column).map(|rule| rule.column.clone())
     }
 
     /// What somebody is shown instead of a column's values; none: what they are.
     pub fn hides(&self, column: &ColumnId, name: &str) -> Option<Mask> {
-        let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner);
+        let rules = self.read_rules();
         let rule = rules.of(column)?;
         (!rule.shows(name, &rules.groups)).then(|| rule.mask.clone())
     }
@@ -140,7 +144,7 @@ impl Viewers {
     /// Whether somebody may ask what was told of a column: its owner, an administrator; of a column
     /// without an owner everybody.
     pub fn may_ask(&self, column: &ColumnId, name: &str) -> bool {
-        let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner);
+        let rules = self.read_rules();
         let rule = rules.of(column);
         rule.is_none_or(|rule| rule.owners.last().is_some_and(|owner| owner == name))
             || self.administrators.has(name)
@@ -154,7 +158,7 @@ impl Viewers {
 
     /// A column's budget, if it has one.
     pub fn budget(&self, column: &ColumnId) -> Option<Budget> {
-        let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner);
+        let rules = self.read_rules();
         rules.of(column).and_then(|rule| rule.budget)
     }
 
@@ -239,12 +243,21 @@ impl Viewers {
         Ok(changed)
     }
 
-    fn write_rules(&self) -> RwLockWriteGuard<'_, Rules> {
+    pub(crate) fn read_rules(&self) -> RwLockReadGuard<'_, Rules> {
+        self.rules.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn write_rules(&self) -> RwLockWriteGuard<'_, Rules> {
         self.rules.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn save(&self, rules: &Rules) -> Result<(), Error> {
+    pub(crate) fn save(&self, rules: &Rules) -> Result<(), Error> {
         let text = rules.text();
+        if text.len() > LOGGED_MAX {
+            return Err(fail::program_limit(
+                "Too many columns have owners and viewers.",
+            ));
+        }
         self.file.write(text.as_bytes()).map_err(|what| {
             tracing::error!("cannot write who sees what: {what}");
             Error::new(
@@ -376,7 +389,8 @@ impl Viewers {
                 rule.owners.push(word);
             }
             Verb::Budget => rule.budget = limit(&word)?,
-            Verb::RevokeOwner | Verb::GroupAdd | Verb::GroupRemove | Verb::Recover => {}
+            // Carried out elsewhere.
+            _ => {}
         }
         Ok(rule)
     }

@@ -10,6 +10,11 @@ use crate::Error;
 pub(crate) struct Writer(Vec<u8>);
 
 impl Writer {
+    /// Has room for so many bytes.
+    pub(crate) fn with_capacity(bytes: usize) -> Writer {
+        Writer(Vec::with_capacity(bytes))
+    }
+
     pub(crate) fn u8(&mut self, value: u8) {
         self.0.push(value);
     }

@@ -3,9 +3,10 @@
 //! A chunk: session `u64`, channel `u32`, database `u32`, messages that were lost before it `u64`,
 //! length `u32`, events. An event: microseconds since the recording began `u64`, how many it took
 //! `u32`, kind `u16`, what came of it `u8`, zero `u8`, lengths of body and answer `u32`, body,
-//! answer.
+//! answer; the last two rearranged (`spread`).
 
 use crate::order::take;
+use crate::spread::{gather, spread};
 
 /// What came of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,18 +67,31 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// Appends it.
+    /// Appends it, as [`Chunk::events`] has it.
     pub fn put(&self, out: &mut Vec<u8>) {
-        let (outcome, answer) = self.answer();
+        let (_, answer) = self.answer();
         out.reserve(self.size());
+        self.put_head(out);
+        out.extend(self.body);
+        out.extend(answer);
+    }
+
+    /// Appends it with body and answer rearranged one way or the other.
+    fn put_with(&self, rearrange: fn(&[u8], &mut Vec<u8>), out: &mut Vec<u8>) {
+        let (_, answer) = self.answer();
+        self.put_head(out);
+        rearrange(self.body, out);
+        rearrange(answer, out);
+    }
+
+    fn put_head(&self, out: &mut Vec<u8>) {
+        let (outcome, answer) = self.answer();
         out.extend(self.at.to_le_bytes());
         out.extend(self.took.to_le_bytes());
         out.extend(self.kind.to_le_bytes());
         out.extend([outcome, 0]);
         out.extend(length(self.body));
         out.extend(length(answer));
-        out.extend(self.body);
-        out.extend(answer);
     }
 
     fn take(rest: &mut &'a [u8]) -> Option<Event<'a>> {
@@ -131,7 +145,11 @@ impl Chunk {
         out.extend(self.database.to_le_bytes());
         out.extend(self.lost.to_le_bytes());
         out.extend(length(&self.events));
-        out.extend(&self.events);
+        out.reserve(self.events.len());
+        let mut rest = self.events.as_slice();
+        while let Some(event) = Event::take(&mut rest) {
+            event.put_with(spread, out);
+        }
     }
 
     /// The next one.
@@ -141,16 +159,19 @@ impl Chunk {
         let database = u32::from_le_bytes(take(rest)?);
         let lost = u64::from_le_bytes(take(rest)?);
         let length = u32::from_le_bytes(take(rest)?) as usize;
-        let (events, tail) = rest.split_at_checked(length)?;
+        let (mut spreaded, tail) = rest.split_at_checked(length)?;
         *rest = tail;
-        let chunk = Chunk {
+        let mut events = Vec::with_capacity(length);
+        while !spreaded.is_empty() {
+            Event::take(&mut spreaded)?.put_with(gather, &mut events);
+        }
+        Some(Chunk {
             session,
             channel,
             database,
             lost,
-            events: events.to_vec(),
-        };
-        chunk.events().is_some().then_some(chunk)
+            events,
+        })
     }
 
     /// Its events; none if they are malformed, which no frame that was read has.

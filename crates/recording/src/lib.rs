@@ -18,10 +18,11 @@ mod event;
 mod frame;
 mod order;
 mod reader;
+mod spread;
 mod writer;
 
 pub use event::{CALL, CAME, Chunk, Event, FREED, Outcome};
-pub use order::{KEY_BYTES, Key, Order, Scope};
+pub use order::{KEY_BYTES, Key, Order, STATEMENTS_MAX, Scope};
 pub use reader::{Recorded, read};
 pub use writer::{End, Writer};
 

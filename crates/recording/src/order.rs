@@ -1,8 +1,8 @@
 //! What an administrator says to begin and to end a recording, as text for people (`confide.record`)
 //! and as the bytes that the client seals for the keeper.
 //!
-//! Bytes: `R`, 1 to start, 3 to start a log of calls, or 2 to stop, the key, database and role `u32`, seconds, bytes and ring `u64`, the
-//! principal's name. A grant or a command about viewers never begins like that.
+//! Bytes: `R`, 1 to start, 3 to start a log of calls, or 2 to stop, the key, database and role `u32`, seconds, bytes and ring `u64`,
+//! number of statements `u32`, each of them `u64`, the principal's name. A grant or a command about viewers never begins like that.
 
 use crate::Error;
 use aws_lc_rs::digest::{SHA256, digest};
@@ -15,7 +15,9 @@ const START: u8 = 1;
 const STOP: u8 = 2;
 const START_CALLS: u8 = 3;
 /// Size of what stands before the name.
-const FIXED_BYTES: usize = 2 + KEY_BYTES + 2 * 4 + 3 * 8;
+const FIXED_BYTES: usize = 2 + KEY_BYTES + 2 * 4 + 3 * 8 + 4;
+/// Most statements of a scope.
+pub const STATEMENTS_MAX: usize = 1000;
 
 /// The key that seals a recording, and names it.
 #[derive(Clone, PartialEq, Eq)]
@@ -99,6 +101,8 @@ pub struct Scope {
     pub ring: u64,
     /// Sessions of this principal only; empty: of all.
     pub principal: String,
+    /// These statements only, by the identifiers of their queries; empty: all.
+    pub statements: Vec<u64>,
     /// Not messages, but the calls of operators, with their operands.
     pub calls: bool,
 }
@@ -114,7 +118,7 @@ pub enum Order {
 
 impl Order {
     /// The order in words: `stop`, or `start` and what is in its scope, such as
-    /// `start key=0f… database=16384 principal=ann seconds=60 bytes=1000000 ring=600`.
+    /// `start key=0f… database=16384 principal=ann seconds=60 bytes=1000000 ring=600 statement=-5`.
     pub fn read(text: &str) -> Result<Order, Error> {
         let mut words = text.split_ascii_whitespace();
         match (words.next(), text.trim()) {
@@ -131,6 +135,7 @@ impl Order {
             bytes: 0,
             ring: 0,
             principal: String::new(),
+            statements: Vec::new(),
             calls: false,
         };
         for word in words {
@@ -154,6 +159,13 @@ impl Order {
                 "seconds" => scope.seconds = number()?,
                 "bytes" => scope.bytes = number()?,
                 "ring" => scope.ring = number()?,
+                "statement" if scope.statements.len() < STATEMENTS_MAX => {
+                    // With a sign, as PostgreSQL shows it; 0 is no statement's.
+                    let query = value.parse::<i64>().ok().filter(|query| *query != 0);
+                    scope
+                        .statements
+                        .push(query.ok_or_else(bad)?.cast_unsigned());
+                }
                 _ => return Err(bad()),
             }
         }
@@ -167,7 +179,8 @@ impl Order {
         let Order::Start(scope) = self else {
             return Zeroizing::new(vec![MARK, STOP]);
         };
-        let mut out = Zeroizing::new(Vec::with_capacity(FIXED_BYTES + scope.principal.len()));
+        let room = FIXED_BYTES + 8 * scope.statements.len() + scope.principal.len();
+        let mut out = Zeroizing::new(Vec::with_capacity(room));
         out.extend([MARK, if scope.calls { START_CALLS } else { START }]);
         out.extend(scope.key.bytes());
         for oid in [scope.database, scope.role] {
@@ -175,6 +188,10 @@ impl Order {
         }
         for number in [scope.seconds, scope.bytes, scope.ring] {
             out.extend(number.to_le_bytes());
+        }
+        out.extend((scope.statements.len() as u32).to_le_bytes());
+        for query in &scope.statements {
+            out.extend(query.to_le_bytes());
         }
         out.extend(scope.principal.as_bytes());
         out
@@ -189,7 +206,7 @@ impl Order {
     /// The order with these bytes.
     pub fn decode(bytes: &[u8]) -> Result<Order, Error> {
         let bad = || Error::new("the order is malformed");
-        let (fixed, name) = match bytes {
+        let (fixed, mut name) = match bytes {
             [MARK, STOP] => return Ok(Order::Stop),
             [MARK, START | START_CALLS, ..] => {
                 bytes.split_first_chunk::<FIXED_BYTES>().ok_or_else(bad)?
@@ -201,14 +218,24 @@ impl Order {
         let mut oid = || take(&mut rest).map(u32::from_le_bytes).ok_or_else(bad);
         let (database, role) = (oid()?, oid()?);
         let mut number = || take(&mut rest).map(u64::from_le_bytes).ok_or_else(bad);
+        let (seconds, most, ring) = (number()?, number()?, number()?);
+        let count = take(&mut rest).map(u32::from_le_bytes).ok_or_else(bad)? as usize;
+        if count > STATEMENTS_MAX {
+            return Err(bad());
+        }
+        let mut statements = Vec::with_capacity(count);
+        for _ in 0..count {
+            statements.push(take(&mut name).map(u64::from_le_bytes).ok_or_else(bad)?);
+        }
         Ok(Order::Start(Scope {
             key: Key(Zeroizing::new(key)),
             database,
             role,
-            seconds: number()?,
-            bytes: number()?,
-            ring: number()?,
+            seconds,
+            bytes: most,
+            ring,
             principal: String::from_utf8(name.to_vec()).map_err(|_| bad())?,
+            statements,
             calls: bytes.get(1) == Some(&START_CALLS),
         }))
     }
@@ -229,7 +256,7 @@ mod tests {
     fn there_and_back() {
         let key = Key::generate().expect("random bytes");
         let text = format!(
-            "start key={} database=5 role=10 principal=ann seconds=6 bytes=7 ring=8",
+            "start key={} database=5 role=10 principal=ann seconds=6 bytes=7 ring=8 statement=-9 statement=10",
             *key.to_text()
         );
         let order = Order::read(&text).expect("an order");
@@ -241,7 +268,7 @@ mod tests {
             Order::decode(&Order::Stop.encode()),
             Ok(Order::read("stop").expect("stop"))
         );
-        for end in 0..FIXED_BYTES {
+        for end in 0..FIXED_BYTES + 16 {
             assert!(Order::decode(&bytes[..end]).is_err(), "{end}");
         }
     }
@@ -255,6 +282,8 @@ mod tests {
             "start key=00",
             "stop now",
             "start color=red",
+            "start statement=0",
+            "start statement=x",
         ] {
             assert!(Order::read(text).is_err(), "{text}");
         }

@@ -8,6 +8,8 @@
 //! counter, which counts the records of the run. Everything before the body is
 //! authenticated with it, and so is the number of the store that the record is for.
 //!
+//! Records of adopted values are not sealed here: clients have sealed the values (`adopted`).
+//!
 //! Generation and counter are the record's place in the history of its store: a run
 //! of the keeper, and a checkpoint, begin another generation.
 //!
@@ -18,9 +20,11 @@
 //! what opens is what was sealed.
 #![forbid(unsafe_code)]
 
+mod adopted;
 mod body;
 mod seal;
 
+pub use adopted::{Adopted, Item, Lease};
 pub use body::{Partition, Promoted, Promotion, Run, Runs, Sweep};
 pub use seal::{Epoch, Opener, Order, Sealer};
 
@@ -41,6 +45,12 @@ pub enum Kind {
     Drop = 4,
     /// Values of many rows got permanent FIDs.
     Runs = 5,
+    /// What owners of columns and definitions said.
+    Policy = 6,
+    /// A session's client may give these FIDs values.
+    Lease = 7,
+    /// A client's values, as it sealed them, with their FIDs. Not sealed by the keeper.
+    Adopted = 8,
 }
 
 impl Kind {
@@ -51,6 +61,8 @@ impl Kind {
             3 => Some(Kind::Sweep),
             4 => Some(Kind::Drop),
             5 => Some(Kind::Runs),
+            6 => Some(Kind::Policy),
+            7 => Some(Kind::Lease),
             _ => None,
         }
     }
@@ -67,6 +79,10 @@ pub enum Record {
     Sweep(Sweep),
     /// The partition with this number is no more.
     Drop(u32),
+    /// What owners of columns and definitions said, in a form that only the keeper knows.
+    Policy(Vec<u8>),
+    /// A session's client may give these FIDs values.
+    Lease(Lease),
 }
 
 /// Why a record is refused.

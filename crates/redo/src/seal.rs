@@ -1,6 +1,6 @@
 //! Sealing and opening.
 
-use crate::{Error, Kind, Partition, Promoted, Promotion, Record, Runs, Sweep, VERSION};
+use crate::{Error, Kind, Lease, Partition, Promoted, Promotion, Record, Runs, Sweep, VERSION};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::{hkdf, hmac, rand};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -146,6 +146,29 @@ impl Sealer {
         self.seal(Kind::Drop, &partition.to_le_bytes())
     }
 
+    /// Seals a lease. Returns its place in the history, too.
+    ///
+    /// # Errors
+    /// As [`Sealer::promotion`].
+    pub fn lease(&self, lease: &Lease) -> Result<(Order, Vec<u8>), Error> {
+        let record = self.seal(Kind::Lease, &lease.encode())?;
+        let (counter, rest) = record
+            .get(2..)
+            .and_then(|r| r.split_at_checked(COUNTER_BYTES))
+            .ok_or(Error::Refused)?;
+        let generation = rest.get(EPOCH_BYTES..).unwrap_or_default();
+        let order = order(generation, counter).ok_or(Error::Refused)?;
+        Ok((order, record))
+    }
+
+    /// Seals what owners and definitions said, compressed.
+    ///
+    /// # Errors
+    /// As [`Sealer::promotion`].
+    pub fn policy(&self, body: &[u8]) -> Result<Vec<u8>, Error> {
+        self.seal(Kind::Policy, &pack::pack(body, true))
+    }
+
     fn seal(&self, kind: Kind, body: &[u8]) -> Result<Vec<u8>, Error> {
         let counter = self.counter.fetch_add(1, Ordering::Relaxed);
         if counter >= COUNTER_END {
@@ -173,7 +196,8 @@ impl Sealer {
 
 /// Opens records of any run.
 pub struct Opener {
-    root: hkdf::Prk,
+    /// On the heap, where the keeper's allocator decides in which memory.
+    root: Box<hkdf::Prk>,
     store: u64,
     /// The key of the epoch met last: records of a run stand together.
     last: Option<(Epoch, LessSafeKey)>,
@@ -183,7 +207,7 @@ impl Opener {
     /// Opens records under this root key.
     pub fn new(root: &[u8; 32]) -> Opener {
         Opener {
-            root: pseudorandom(root),
+            root: Box::new(pseudorandom(root)),
             store: 0,
             last: None,
         }
@@ -242,6 +266,12 @@ impl Opener {
             Kind::Runs => Promoted::parse(&body, true).map(Record::Promotion),
             Kind::Partition => Partition::parse(&body).map(Record::Partition),
             Kind::Sweep => Sweep::parse(&body).map(Record::Sweep),
+            Kind::Lease => Lease::parse(&body).map(Record::Lease),
+            Kind::Adopted => Err(Error::Malformed),
+            Kind::Policy => {
+                let unpacked = pack::unpack(&body).ok_or(Error::Malformed);
+                unpacked.map(Record::Policy)
+            }
             Kind::Drop => match body.first_chunk() {
                 Some(number) if body.len() == 4 => Ok(Record::Drop(u32::from_le_bytes(*number))),
                 _ => Err(Error::Malformed),
@@ -298,7 +328,8 @@ mod tests {
         runs.push(1 << 44, 3, &[4, 4], &mut values);
         runs.push(1 << 45, 8, &[2, 0], &mut values);
         let runs = sealer.runs(&runs).unwrap();
-        let records = [promotion, partition, sweep, dropped, runs];
+        let policy = sealer.policy(b"who sees what").unwrap();
+        let records = [promotion, partition, sweep, dropped, runs, policy];
         let found: String = records.iter().map(|r| hex(r) + "\n").collect();
         assert_eq!(found, include_str!("../tests/golden.txt"));
     }

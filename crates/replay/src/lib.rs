@@ -17,6 +17,7 @@ pub mod observe;
 pub mod order;
 mod pages;
 pub mod program;
+mod rank;
 pub mod server;
 pub mod session;
 pub mod stored;

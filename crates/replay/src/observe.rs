@@ -322,6 +322,9 @@ impl Here<'_> {
         let set = self.channel.sets.entry(body.set).or_default();
         set.keys = keys;
         set.rows.append(&mut added);
+        if !self.learns {
+            set.first.extend(words.iter().take(rows));
+        }
         Some(())
     }
 

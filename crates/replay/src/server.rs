@@ -78,8 +78,9 @@ pub struct Replayer {
 
 impl Replayer {
     /// With what a recording says.
-    #[must_use]
+    ///
     /// If there is an LSN up to which the clone has recovered, identifiers name what they did there.
+    #[must_use]
     pub fn new(recorded: &Recorded, clone: Option<u64>, delay: f64, tells: bool) -> Replayer {
         let mut world = World {
             facts: Facts::default(),
@@ -172,7 +173,7 @@ impl Replayer {
     fn converse(&self, mut end: KeeperEnd, session: u64) {
         let mut buffer = Vec::new();
         let mut channel = Channel::default();
-        while let Ok((header, message)) = end.request(&mut buffer) {
+        while let Ok((header, message, _)) = end.request(&mut buffer) {
             let begun = Instant::now();
             let Some(kind) = Kind::from_u16(header.kind) else {
                 return;

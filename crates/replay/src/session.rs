@@ -68,6 +68,8 @@ pub struct Set {
     pub keys: Vec<RankColumn>,
     /// Of each row what its columns were made of.
     pub rows: Vec<Vec<Term>>,
+    /// Of each row of a replay its first column, so that a refusal can name it.
+    pub first: Vec<Fid>,
 }
 
 /// Everything at once.

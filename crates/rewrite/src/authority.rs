@@ -13,6 +13,7 @@ use crate::effect::Effect;
 use crate::relation::Relation;
 use crate::schema::Schema;
 use crate::value::{LeafId, Val};
+use contract::message::derived;
 use grant::{Column, Entry, Grant, family, origin};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -124,6 +125,30 @@ impl Authority {
         pairs
             .into_iter()
             .for_each(|(column, other)| self.alias(column, [other]));
+    }
+
+    /// An expression of an index follows. Returns what was mentioned before, for
+    /// [`Self::end_index`].
+    pub fn begin_index(&mut self) -> HashSet<String> {
+        std::mem::take(&mut self.mentioned)
+    }
+
+    /// The index keeps what its expression makes of the columns that it mentions. What is made of
+    /// several has a name of its own, which consists of theirs in order.
+    pub fn end_index(&mut self, relation: &Relation, before: HashSet<String>) {
+        let mentioned = std::mem::replace(&mut self.mentioned, before);
+        let of: BTreeSet<Column> = protected(relation)
+            .filter(|c| mentioned.contains(&c.column))
+            .collect();
+        self.mentioned.extend(mentioned);
+        if of.len() > 1 {
+            let mark = char::from(derived::MARK);
+            let name: String = of
+                .iter()
+                .flat_map(|c| [mark.to_string(), c.column.clone()])
+                .collect();
+            self.alias(Column::new(&relation.schema, &relation.name, &name), of);
+        }
     }
 
     /// A foreign key compares columns of two tables and may write the referencing ones.

@@ -415,7 +415,9 @@ impl Infer<'_> {
         self.with_table(&relation, |infer| {
             for node in &i.index_params {
                 if let Some(NodeEnum::IndexElem(e)) = &node.node {
+                    let outside = infer.authority.begin_index();
                     infer.maybe(e.expr.as_deref())?;
+                    infer.authority.end_index(&relation, outside);
                     for option in &e.opclassopts {
                         infer.visit_definition_option(option);
                     }

@@ -333,6 +333,24 @@ impl Schema {
         named.map(|named| &named.function).filter(theirs)
     }
 
+    /// For each output argument of the routines with this name whether it may be protected in one of
+    /// them: declared so, or of a polymorphic type.
+    pub(crate) fn outputs(&self, name: &str) -> Vec<bool> {
+        let may = |ty: &ColumnType| match ty {
+            ColumnType::Plain(_, name) => name.starts_with("any"),
+            _ => true,
+        };
+        let mut all: Vec<bool> = Vec::new();
+        for named in self.functions.get(name).into_iter().flatten() {
+            let out = &named.function.out;
+            all.resize(all.len().max(out.len()), false);
+            for (known, (_, ty)) in all.iter_mut().zip(out) {
+                *known |= may(ty);
+            }
+        }
+        all
+    }
+
     /// Whether functions with this name exist in several schemas, or in one outside the search
     /// path.
     pub(crate) fn function_elsewhere(&self, name: &str) -> bool {

@@ -54,6 +54,9 @@ impl Infer<'_> {
             NodeEnum::CallStmt(c) => {
                 if let Some(call) = c.funccall.as_deref() {
                     self.function(call)?;
+                    let name = names(&call.funcname).last().copied().unwrap_or_default();
+                    // What is not declared is not expected.
+                    self.results = Some(self.schema.outputs(name));
                 }
                 Ok(Extra::default())
             }

@@ -110,6 +110,11 @@ impl PartitionKey {
     pub fn is_log(&self) -> bool {
         self.attribute == contract::message::ledger::ATTRIBUTE
     }
+
+    /// Whether the partition holds what an index's expression has made of columns.
+    pub fn is_derived(&self) -> bool {
+        self.attribute >= contract::message::derived::ATTRIBUTE
+    }
 }
 
 #[cfg(test)]

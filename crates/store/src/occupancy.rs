@@ -5,8 +5,10 @@
 //! A slot whose value was swept *rests*: it is free, but is not reused before a checkpoint contains
 //! this fact (docs/durability.md, "Swept slots rest").
 //!
+//! A *leased* slot is free, but only who holds the lease fills it (docs/durability.md, "Leases").
+//!
 //! Invariant: bit w of `open` is set if and only if word w of `taken` has a zero bit whose slot
-//! does not rest.
+//! does not rest and is not leased.
 
 use std::collections::BTreeMap;
 
@@ -25,6 +27,8 @@ pub(crate) struct Occupancy {
     resting: BTreeMap<usize, u64>,
     /// ... and before that.
     aging: BTreeMap<usize, u64>,
+    /// Leased slots, by word.
+    leased: BTreeMap<usize, u64>,
 }
 
 fn place(slot: u64) -> (usize, u64) {
@@ -62,6 +66,26 @@ impl Occupancy {
     /// Marks a slot as used, growing as needed. Returns false if it is in use already.
     pub(crate) fn take(&mut self, slot: u64) -> bool {
         let (at, bit) = place(slot);
+        self.grow(at);
+        let Some(word) = self.taken.get_mut(at).filter(|w| **w & bit == 0) else {
+            return false;
+        };
+        *word |= bit;
+        self.count += 1;
+        for rest in [&mut self.resting, &mut self.aging, &mut self.leased] {
+            if let Some(bits) = rest.get_mut(&at) {
+                *bits &= !bit;
+                if *bits == 0 {
+                    rest.remove(&at);
+                }
+            }
+        }
+        self.close(at);
+        true
+    }
+
+    /// Adds words until this one is there.
+    fn grow(&mut self, at: usize) {
         while self.taken.len() <= at {
             let (word, open) = place(self.taken.len() as u64);
             self.taken.push(0);
@@ -73,34 +97,58 @@ impl Occupancy {
             }
             self.hint = self.hint.min(word);
         }
-        let Some(word) = self.taken.get_mut(at).filter(|w| **w & bit == 0) else {
-            return false;
-        };
-        *word |= bit;
-        let full = *word;
-        self.count += 1;
-        for rest in [&mut self.resting, &mut self.aging] {
-            if let Some(bits) = rest.get_mut(&at) {
-                *bits &= !bit;
-            }
-        }
-        if full | self.rest_of(at) == u64::MAX {
+    }
+
+    /// Notes if a word has no slot left for [`Occupancy::next`].
+    fn close(&mut self, at: usize) {
+        let taken = self.taken.get(at).copied().unwrap_or(0);
+        if taken | self.rest_of(at) == u64::MAX {
             let (word, open) = place(at as u64);
             if let Some(w) = self.open.get_mut(word) {
                 *w &= !open;
             }
         }
-        true
     }
 
-    /// The resting slots of a word.
+    /// Leases a slot, which must be the next one.
+    pub(crate) fn lease(&mut self, slot: u64) {
+        let (at, bit) = place(slot);
+        self.grow(at);
+        *self.leased.entry(at).or_default() |= bit;
+        self.close(at);
+    }
+
+    /// Whether a slot is leased, and was not filled.
+    pub(crate) fn is_leased(&self, slot: u64) -> bool {
+        let (at, bit) = place(slot);
+        self.leased.get(&at).is_some_and(|bits| bits & bit != 0)
+    }
+
+    /// Ends the lease of a slot that was not filled.
+    pub(crate) fn unlease(&mut self, slot: u64) {
+        let (at, bit) = place(slot);
+        let Some(bits) = self.leased.get_mut(&at).filter(|bits| **bits & bit != 0) else {
+            return;
+        };
+        *bits &= !bit;
+        if *bits == 0 {
+            self.leased.remove(&at);
+        }
+        let (word, open) = place(at as u64);
+        if let Some(w) = self.open.get_mut(word) {
+            *w |= open;
+        }
+        self.hint = self.hint.min(word);
+    }
+
+    /// The resting and leased slots of a word.
     #[inline]
     fn rest_of(&self, at: usize) -> u64 {
-        if self.resting.is_empty() && self.aging.is_empty() {
+        if self.resting.is_empty() && self.aging.is_empty() && self.leased.is_empty() {
             return 0;
         }
         let bits = |rest: &BTreeMap<usize, u64>| rest.get(&at).copied().unwrap_or(0);
-        bits(&self.resting) | bits(&self.aging)
+        bits(&self.resting) | bits(&self.aging) | bits(&self.leased)
     }
 
     /// Frees a slot, which rests until a checkpoint that begins later has completed. Returns false
@@ -193,10 +241,11 @@ mod tests {
         /// Compares with sets: the lowest free slot that does not rest is used first, and no slot
         /// is used twice.
         #[test]
-        fn like_a_set(steps in proptest::collection::vec((0u8..8, 0u64..700), 0..2000)) {
+        fn like_a_set(steps in proptest::collection::vec((0u8..10, 0u64..700), 0..2000)) {
             let mut real = Occupancy::default();
             let mut model = BTreeSet::new();
             let (mut resting, mut aging) = (BTreeSet::new(), BTreeSet::new());
+            let mut leased = BTreeSet::new();
             for (step, slot) in steps {
                 match step {
                     0 => {
@@ -219,11 +268,21 @@ mod tests {
                         prop_assert_eq!(real.take(slot), model.insert(slot));
                         resting.remove(&slot);
                         aging.remove(&slot);
+                        leased.remove(&slot);
                     }
-                    4 => prop_assert_eq!(real.free(slot), model.remove(&slot)),
+                    4 => {
+                        real.unlease(slot);
+                        leased.remove(&slot);
+                    }
+                    5 => {
+                        let next = real.next();
+                        real.lease(next);
+                        leased.insert(next);
+                    }
+                    6 => prop_assert_eq!(real.free(slot), model.remove(&slot)),
                     _ => {
                         let used = |s: &u64| {
-                            model.contains(s) || resting.contains(s) || aging.contains(s)
+                            model.contains(s) || resting.contains(s) || aging.contains(s) || leased.contains(s)
                         };
                         let lowest = (0..).find(|s| !used(s)).unwrap_or(0);
                         let next = real.next();
@@ -235,6 +294,7 @@ mod tests {
                 }
                 prop_assert_eq!(real.count(), model.len() as u64);
                 prop_assert_eq!(real.has(slot), model.contains(&slot));
+                prop_assert_eq!(real.is_leased(slot), leased.contains(&slot));
                 let run = (slot..slot + 70).all(|s| model.contains(&s));
                 prop_assert_eq!(real.has_all(slot, 70), run);
             }

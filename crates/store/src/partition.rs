@@ -3,8 +3,9 @@
 //! Invariants: a used slot holds a value of the layout's type; a free slot holds zeros; memory
 //! charged to the budget is returned when the partition is dropped.
 //!
-//! Reading from a locked partition is in `reader`.
+//! Reading from a locked partition is in `reader`, leases are in `lease`.
 
+mod lease;
 mod reader;
 
 pub use reader::Reader;

@@ -216,6 +216,14 @@ impl Store {
         partition.put(t, value, |fid| self.journal.promoted(fid, value))
     }
 
+    /// Gives a leased FID its value. Returns false, and changes nothing, if it is not leased.
+    pub fn fill(&self, fid: Fid, t: TypeCode, value: &Scalar<'_>) -> Result<bool, Error> {
+        let partition = self.get(fid.partition()).ok_or_else(error::unresolved)?;
+        partition.fill(t, fid.slot(), value, |fid| {
+            self.journal.promoted(fid, value);
+        })
+    }
+
     /// Copies values into a column of this type; `made` is called for each.
     pub fn promote_all<'v>(
         &self,

@@ -93,12 +93,12 @@ impl Vault {
     pub fn accept(
         files: Box<dyn Files>,
         freshness: Box<dyn Freshness>,
-        root_key: &[u8; 32],
+        root_key: impl Into<VaultKey>,
     ) -> Result<(u64, u64), Error> {
         let mut vault = Vault {
             files,
             freshness,
-            key: VaultKey::new(root_key),
+            key: root_key.into(),
             current: Manifest::default(),
             failed: false,
             compress: true,

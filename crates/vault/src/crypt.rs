@@ -6,24 +6,35 @@
 use crate::error::Error;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::{digest, hkdf, hmac, rand};
+use std::sync::Arc;
 
 /// Size of a file's salt in bytes.
 pub(crate) const SALT_BYTES: usize = 16;
 /// Size of a block's tag in bytes.
 pub(crate) const TAG_BYTES: usize = 16;
 
-/// The vault's key, from which files' keys are derived.
-pub(crate) struct VaultKey(hkdf::Prk);
+/// The vault's key, from which files' keys are derived. It is on the heap, where the keeper's allocator
+/// decides in which memory.
+#[derive(Clone)]
+pub struct VaultKey(Arc<hkdf::Prk>);
 
 /// The key of one file.
 pub(crate) struct FileKey(LessSafeKey);
 
+impl From<&[u8; 32]> for VaultKey {
+    fn from(root: &[u8; 32]) -> VaultKey {
+        VaultKey::new(root)
+    }
+}
+
 impl VaultKey {
-    pub(crate) fn new(root: &[u8; 32]) -> VaultKey {
+    /// The key under this root key.
+    pub fn new(root: &[u8; 32]) -> VaultKey {
         // What `Salt::extract` stands for, without a copy of the root key, which that keeps.
         let salt = hmac::Key::new(hmac::HMAC_SHA256, b"confide vault 1");
         let key = hmac::sign(&salt, root);
-        VaultKey(hkdf::Prk::new_less_safe(hkdf::HKDF_SHA256, key.as_ref()))
+        let key = hkdf::Prk::new_less_safe(hkdf::HKDF_SHA256, key.as_ref());
+        VaultKey(Arc::new(key))
     }
 
     pub(crate) fn file(&self, salt: &[u8; SALT_BYTES]) -> Result<FileKey, Error> {

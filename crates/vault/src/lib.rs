@@ -48,7 +48,7 @@ pub use freshness::{CounterFile, Freshness};
 pub use reader::{Index, Reader};
 pub use tpm::TpmCounter;
 
-use crypt::VaultKey;
+pub use crypt::VaultKey;
 use manifest::{HEADER_BYTES, Manifest, Place};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -135,9 +135,9 @@ impl Vault {
     pub fn open(
         files: Box<dyn Files>,
         freshness: Box<dyn Freshness>,
-        root_key: &[u8; 32],
+        root_key: impl Into<VaultKey>,
     ) -> Result<Vault, Error> {
-        let key = VaultKey::new(root_key);
+        let key = root_key.into();
         let mut vault = Vault {
             files,
             freshness,

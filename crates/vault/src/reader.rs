@@ -38,10 +38,10 @@ pub struct Reader {
 
 impl Reader {
     /// Reads the vault in this directory; the index is kept up to date by the vault.
-    pub fn new(files: Directory, root_key: &[u8; 32], index: Arc<Index>) -> Reader {
+    pub fn new(files: Directory, root_key: impl Into<VaultKey>, index: Arc<Index>) -> Reader {
         Reader {
             files,
-            key: VaultKey::new(root_key),
+            key: root_key.into(),
             index,
         }
     }

@@ -7,6 +7,7 @@
 #include "postgres.h"
 
 #include "batch/cells.h"
+#include "compat/compat.h"
 #include "fmgr.h"
 #include "wire/wire.h"
 

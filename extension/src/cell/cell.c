@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "cell/cell.h"
+#include "compat/compat.h"
 #include "session/channel.h"
 #include "value/place.h"
 #include "value/types.h"
@@ -69,17 +70,23 @@ loose_fid(const struct varlena *cell, uint8 type)
 }
 
 CfdFid
-cfd_cell_open(FmgrInfo *flinfo, struct varlena *cell, uint8 type)
+cfd_cell_open_bytes(const void *bytes, uint32 length, uint8 type)
 {
 	CfdWireCellOpen body = {.t = type};
 
-	if (!cfd_cell_is_sealed(cell))
-		return loose_fid(cell, type);
 	cfd_begin();
 	body.fid = cfd_new_slot(CFD_STATEMENT);
-	cfd_send(CFD_KIND_CELL_OPEN, &body, sizeof(body), VARDATA_ANY(cell), VARSIZE_ANY_EXHDR(cell));
+	cfd_send(CFD_KIND_CELL_OPEN, &body, sizeof(body), bytes, length);
 	cfd_after_operation();
 	return body.fid;
+}
+
+CfdFid
+cfd_cell_open(FmgrInfo *flinfo, struct varlena *cell, uint8 type)
+{
+	if (!cfd_cell_is_sealed(cell))
+		return loose_fid(cell, type);
+	return cfd_cell_open_bytes(VARDATA_ANY(cell), VARSIZE_ANY_EXHDR(cell), type);
 }
 
 struct varlena *
@@ -117,6 +124,7 @@ cfd_cell_seal(CfdFid fid, uint8 type, CfdCellColumn *column)
 	if (column != NULL)
 	{
 		memcpy(column->identity, VARDATA(cell) + 2, CFD_CELL_COLUMN_BYTES);
+		memcpy(column->generation, VARDATA(cell) + CFD_CELL_GENERATION_AT, CFD_CELL_GENERATION_BYTES);
 		column->known = true;
 	}
 	return cell;

@@ -27,8 +27,10 @@ typedef struct CfdCellColumn
 	bool		token;			/* whether its cells have tokens */
 	int			length;			/* length of the names */
 	char	   *names;			/* schema, relation, column, each zero-terminated */
-	bool		known;			/* whether `identity` is set */
+	bool		known;			/* whether what follows is set */
 	unsigned char identity[CFD_CELL_COLUMN_BYTES];
+	/* Generation of its key, when it was last heard of. */
+	unsigned char generation[CFD_CELL_GENERATION_BYTES];
 } CfdCellColumn;
 
 /* types.c: code of a type rnd_..., or 0; whether a type contains such a type. */
@@ -65,6 +67,8 @@ extern CfdCellColumn *cfd_cell_column(int32 typmod);
 /* cell.c */
 /* FID of a cell's value. For a sealed cell it is a new temporary value. */
 extern CfdFid cfd_cell_open(FmgrInfo *flinfo, struct varlena *cell, uint8 type);
+/* The same for any bytes that the keeper opens. */
+extern CfdFid cfd_cell_open_bytes(const void *bytes, uint32 length, uint8 type);
 extern struct varlena *cfd_cell_loose(CfdFid fid);
 /*
  * Seals a value. Returns NULL for a NULL value. Column NULL: a constant in a

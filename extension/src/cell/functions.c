@@ -16,6 +16,7 @@
 #include "catalog/pg_type.h"
 #include "commands/vacuum.h"
 #include "common/hashfn.h"
+#include "compat/compat.h"
 #include "lib/stringinfo.h"
 #include "libpq/pqformat.h"
 #include "nodes/primnodes.h"
@@ -122,10 +123,11 @@ fit(FunctionCallInfo fcinfo, const Kind *kind)
 	int32		typmod = PG_GETARG_INT32(1);
 	CfdCellColumn *column = cfd_cell_numbered(typmod) ? cfd_cell_column(typmod) : NULL;
 
-	/* It is sealed for this column already. */
+	/* It is sealed for this column already, under its present key. */
 	if (column != NULL && column->known && column->modifier < 0 && cfd_cell_is_sealed(cell) &&
 		column->token == (cfd_cell_token(cell) != NULL) &&
-		memcmp(VARDATA_ANY(cell) + 2, column->identity, CFD_CELL_COLUMN_BYTES) == 0)
+		memcmp(VARDATA_ANY(cell) + 2, column->identity, CFD_CELL_COLUMN_BYTES) == 0 &&
+		memcmp(VARDATA_ANY(cell) + CFD_CELL_GENERATION_AT, column->generation, CFD_CELL_GENERATION_BYTES) == 0)
 		PG_RETURN_POINTER(cell);
 	if (column == NULL && (typmod < 0 || kind->assignment == 0))
 		PG_RETURN_POINTER(cell);
@@ -472,10 +474,10 @@ cfd_cell_analyze(PG_FUNCTION_ARGS)
 {
 	VacAttrStats *stats = (VacAttrStats *) PG_GETARG_POINTER(0);
 
-	if (stats->attr->attstattarget < 0)
-		stats->attr->attstattarget = default_statistics_target;
+	if (CFD_STATISTICS_TARGET(stats) < 0)
+		CFD_STATISTICS_TARGET(stats) = default_statistics_target;
 	stats->compute_stats = compute_widths;
-	stats->minrows = 300 * stats->attr->attstattarget;
+	stats->minrows = 300 * CFD_STATISTICS_TARGET(stats);
 	PG_RETURN_BOOL(true);
 }
 

@@ -14,6 +14,7 @@
 
 #include "cell/cell.h"
 #include "common/hashfn.h"
+#include "compat/compat.h"
 #include "session/channel.h"
 #include "value/types.h"
 

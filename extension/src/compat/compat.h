@@ -16,6 +16,11 @@
 #error "Confide needs PostgreSQL 15 or later"
 #endif
 
+/* Macros of values of variable length. */
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
+
 /* Number of a backend's PGPROC, an index below CFD_PROC_COUNT. */
 #if PG_VERSION_NUM >= 170000
 #define CFD_PROC_NUMBER(proc) ((int) GetNumberFromPGProc(proc))
@@ -25,11 +30,69 @@
 #define CFD_PROC_COUNT (MaxBackends + NUM_AUXILIARY_PROCS + max_prepared_xacts)
 #endif
 
+/* First number of a virtual transaction, as pg_locks shows it. */
+#if PG_VERSION_NUM >= 170000
+#define CFD_VIRTUAL_PROC(virtual) ((virtual).procNumber)
+#else
+#define CFD_VIRTUAL_PROC(virtual) ((virtual).backendId)
+#endif
+
+/* Number of this process among the backends, from 1; needs storage/proc.h. */
+#if PG_VERSION_NUM >= 170000
+#define CFD_BACKEND_NUMBER (MyProcNumber + 1)
+#else
+#define CFD_BACKEND_NUMBER MyBackendId
+#endif
+
+/* Whether this process is a worker of autovacuum; needs miscadmin.h or postmaster/autovacuum.h. */
+#if PG_VERSION_NUM >= 170000
+#define CFD_IS_AUTOVACUUM() AmAutoVacuumWorkerProcess()
+#else
+#define CFD_IS_AUTOVACUUM() IsAutoVacuumWorkerProcess()
+#endif
+
+/* Statistics target of a column that is analyzed; needs commands/vacuum.h. */
+#if PG_VERSION_NUM >= 170000
+#define CFD_STATISTICS_TARGET(stats) ((stats)->attstattarget)
+#else
+#define CFD_STATISTICS_TARGET(stats) ((stats)->attr->attstattarget)
+#endif
+
 /* What tuple_update reports about indexes. */
 #if PG_VERSION_NUM >= 160000
 #define CfdUpdateIndexes TU_UpdateIndexes
 #else
 #define CfdUpdateIndexes bool
+#endif
+
+/* Whether it reports that a row has new entries, and how they are made; needs executor/executor.h. */
+#if PG_VERSION_NUM >= 160000
+#define CFD_INDEXES_CHANGED(update) ((update) != TU_None)
+#define CFD_INSERT_INDEX_TUPLES(result, slot, estate) \
+	ExecInsertIndexTuples(result, slot, estate, false, false, NULL, NIL, false)
+#else
+#define CFD_INDEXES_CHANGED(update) (update)
+#define CFD_INSERT_INDEX_TUPLES(result, slot, estate) \
+	ExecInsertIndexTuples(result, slot, estate, false, false, NULL, NIL)
+#endif
+
+/*
+ * What a query may do with a table: in its entry of the range table, or apart.
+ * Needs parser/parse_relation.h.
+ */
+#if PG_VERSION_NUM >= 160000
+#define CfdPermissions RTEPermissionInfo
+#define CFD_PERMISSIONS(query, entry) getRTEPermissionInfo((query)->rteperminfos, entry)
+#else
+#define CfdPermissions RangeTblEntry
+#define CFD_PERMISSIONS(query, entry) (entry)
+#endif
+
+/* Whether a role owns a relation; needs utils/acl.h and catalog/pg_class.h. */
+#if PG_VERSION_NUM >= 160000
+#define CFD_OWNS(relation, role) object_ownercheck(RelationRelationId, relation, role)
+#else
+#define CFD_OWNS(relation, role) pg_class_ownercheck(relation, role)
 #endif
 
 /* Arguments of ExecutorRun after the query descriptor. */
@@ -53,6 +116,13 @@
 #define CFD_BT_ROOT(index) _bt_getroot(index, NULL, BT_READ)
 #else
 #define CFD_BT_ROOT(index) _bt_getroot(index, BT_READ)
+#endif
+
+/* First page of a level of a B-tree; needs access/nbtree.h. */
+#if PG_VERSION_NUM >= 170000
+#define CFD_BT_ENDPOINT(index, level, snapshot) ((void) (snapshot), _bt_get_endpoint(index, level, false))
+#else
+#define CFD_BT_ENDPOINT(index, level, snapshot) _bt_get_endpoint(index, level, false, snapshot)
 #endif
 
 /*

@@ -41,6 +41,7 @@
 #include "gc/collect.h"
 #include "session/pins.h"
 #include "gc/places.h"
+#include "index/derived.h"
 #include "miscadmin.h"
 #include "replication/slot.h"
 #include "storage/bufmgr.h"
@@ -250,15 +251,16 @@ sweep(volatile CfdGcProgress *progress)
 
 /* Starts a collection in the keeper and returns its partitions. */
 static const Partition *
-cfd_collect_begin(Oid database, Oid relation, Relation table, uint32 *count)
+cfd_collect_begin(Oid database, Oid relation, Relation table, const List *derived, uint32 *count)
 {
 	CfdWireGarbageBegin body = {.database = database,.relation = relation};
 	CfdReadGarbageBeginAnswer read;
 	TupleDesc	desc = table != NULL ? RelationGetDescr(table) : NULL;
-	CfdWireLiveColumn *columns = palloc0(sizeof(*columns) * (desc != NULL ? desc->natts : 1));
+	CfdWireLiveColumn *columns = palloc0(sizeof(*columns) * ((desc != NULL ? desc->natts : 1) + list_length(derived)));
 	const char *answer;
 	uint32		length;
 	int			alive = 0;
+	ListCell   *cell;
 
 	for (int i = 0; desc != NULL && i < desc->natts; i++)
 	{
@@ -268,6 +270,8 @@ cfd_collect_begin(Oid database, Oid relation, Relation table, uint32 *count)
 		if (type != 0)
 			columns[alive++] = (CfdWireLiveColumn) {.attribute = i + 1,.typmod = attribute->atttypmod,.t = type};
 	}
+	foreach(cell, derived)
+		columns[alive++] = *(CfdWireLiveColumn *) lfirst(cell);
 	answer = cfd_call(CFD_KIND_GARBAGE_BEGIN, &body, sizeof(body), columns, alive * sizeof(*columns), &length);
 	CFD_DECODE(garbage_begin_answer, answer, length, &read);
 	pfree(columns);
@@ -291,8 +295,26 @@ null_fraction(Oid relation, int attribute)
 	return result;
 }
 
+/*
+ * Values per row in a partition of what indexes' expressions make. Several
+ * indexes may share it, or have different results of the same columns.
+ */
+static double
+values_per_row(const List *derived, int attribute, const Partition *partitions, uint32 count)
+{
+	int			indexes = 0;
+	int			sharing = 0;
+	ListCell   *cell;
+
+	foreach(cell, derived)
+		indexes += ((CfdWireLiveColumn *) lfirst(cell))->attribute == attribute;
+	for (uint32 i = 0; i < count; i++)
+		sharing += partitions[i].alive && partitions[i].attribute == attribute;
+	return (double) indexes / Max(sharing, 1);
+}
+
 static bool
-worth_it(Oid relation, const Partition *partitions, uint32 count, double rows)
+worth_it(Oid relation, const List *derived, const Partition *partitions, uint32 count, double rows)
 {
 	double		garbage = 0;
 	double		used = 0;
@@ -304,7 +326,9 @@ worth_it(Oid relation, const Partition *partitions, uint32 count, double rows)
 	{
 		double		expected = 0;
 
-		if (partitions[i].alive)
+		if (partitions[i].alive && partitions[i].attribute >= CFD_DERIVED_ATTRIBUTE)
+			expected = rows * values_per_row(derived, partitions[i].attribute, partitions, count);
+		else if (partitions[i].alive)
 			expected = rows * (1 - null_fraction(relation, partitions[i].attribute));
 		garbage += Max(0, partitions[i].values - expected);
 		used += expected;
@@ -371,10 +395,12 @@ cfd_collect_run(Oid database, Oid relation, Relation table, BufferAccessStrategy
 	progress->pages_done = progress->found = progress->swept = 0;
 	PG_TRY();
 	{
-		partitions = cfd_collect_begin(database, relation, table, &count);
+		List	   *derived = table != NULL ? cfd_derived_kinds(table) : NIL;
+
+		partitions = cfd_collect_begin(database, relation, table, derived, &count);
 		if (database != MyDatabaseId)
 			sweep(progress);	/* nothing is left that could refer to a value */
-		else if (count > 0 && worth_it(relation, partitions, count, rows))
+		else if (count > 0 && worth_it(relation, derived, partitions, count, rows))
 			result.postponed = mark_and_sweep(table, strategy);
 		result.found = progress->found;
 		result.swept = progress->swept;

@@ -24,6 +24,7 @@
 #include "catalog/pg_statistic_ext.h"
 #include "catalog/pg_statistic_ext_data.h"
 #include "commands/vacuum.h"
+#include "compat/compat.h"
 #include "gc/places.h"
 #include "miscadmin.h"
 #include "statistics/extended_stats_internal.h"
@@ -231,7 +232,7 @@ search_btree_page(Relation index, Page page, Found *found)
 static void
 search_level(const CfdSearch *search, Relation index, uint32 level, Found *found)
 {
-	Buffer		buffer = _bt_get_endpoint(index, level, false, search->snapshot);
+	Buffer		buffer = CFD_BT_ENDPOINT(index, level, search->snapshot);
 
 	while (BufferIsValid(buffer))
 	{

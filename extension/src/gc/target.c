@@ -7,6 +7,7 @@
 #include "access/table.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
+#include "compat/compat.h"
 #include "gc/target.h"
 #include "miscadmin.h"
 #include "value/types.h"
@@ -27,7 +28,7 @@ has_method(Oid oid)
 static void
 must_own(Oid oid)
 {
-	if (!pg_class_ownercheck(oid, GetUserId()))
+	if (!CFD_OWNS(oid, GetUserId()))
 		aclcheck_error(ACLCHECK_NOT_OWNER, get_relkind_objtype(get_rel_relkind(oid)), get_rel_name(oid));
 }
 

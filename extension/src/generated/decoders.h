@@ -227,6 +227,25 @@ cfd_decode_clock(const void *bytes, uint64_t length, CfdReadClock *out)
 	return cfd_read_clock(&from, out) && from.at == from.end;
 }
 
+typedef struct CfdReadStatement
+{
+	CfdWireStatement head;
+} CfdReadStatement;
+
+static inline bool
+cfd_read_statement(CfdReader *from, CfdReadStatement *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head));
+}
+
+static inline bool
+cfd_decode_statement(const void *bytes, uint64_t length, CfdReadStatement *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_statement(&from, out) && from.at == from.end;
+}
+
 typedef struct CfdReadAnnounce
 {
 	CfdWireAnnounce head;
@@ -344,6 +363,47 @@ cfd_decode_policy(const void *bytes, uint64_t length, CfdReadPolicy *out)
 	CfdReader	from = cfd_reader(bytes, length);
 
 	return cfd_read_policy(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadPolicyLogAnswer
+{
+	CfdWirePolicyLogAnswer head;
+	const uint8_t *record;
+	uint64_t	record_length;
+} CfdReadPolicyLogAnswer;
+
+static inline bool
+cfd_read_policy_log_answer(CfdReader *from, CfdReadPolicyLogAnswer *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->record, &out->record_length);
+}
+
+static inline bool
+cfd_decode_policy_log_answer(const void *bytes, uint64_t length, CfdReadPolicyLogAnswer *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_policy_log_answer(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadPolicyLogged
+{
+	CfdWirePolicyLogged head;
+} CfdReadPolicyLogged;
+
+static inline bool
+cfd_read_policy_logged(CfdReader *from, CfdReadPolicyLogged *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head));
+}
+
+static inline bool
+cfd_decode_policy_logged(const void *bytes, uint64_t length, CfdReadPolicyLogged *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_policy_logged(&from, out) && from.at == from.end;
 }
 
 typedef struct CfdReadIndexBuilt
@@ -658,6 +718,76 @@ cfd_decode_promote_answer(const void *bytes, uint64_t length, CfdReadPromoteAnsw
 	CfdReader	from = cfd_reader(bytes, length);
 
 	return cfd_read_promote_answer(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadLease
+{
+	CfdWireLease head;
+	const CfdWireU32 *partitions;
+	uint64_t	partitions_count;
+} CfdReadLease;
+
+static inline bool
+cfd_read_lease(CfdReader *from, CfdReadLease *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_list(from, (uint64_t) out->head.columns, 4, (const void **) &out->partitions, &out->partitions_count);
+}
+
+static inline bool
+cfd_decode_lease(const void *bytes, uint64_t length, CfdReadLease *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_lease(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadLeaseAnswer
+{
+	CfdWireLeaseAnswer head;
+	const CfdWireRun *runs;
+	uint64_t	runs_count;
+	const CfdWireIdentity *names;
+	uint64_t	names_count;
+	const uint8_t *record;
+	uint64_t	record_length;
+} CfdReadLeaseAnswer;
+
+static inline bool
+cfd_read_lease_answer(CfdReader *from, CfdReadLeaseAnswer *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_list(from, (uint64_t) out->head.count, 16, (const void **) &out->runs, &out->runs_count) &&
+		cfd_take_list(from, (uint64_t) out->head.columns, 16, (const void **) &out->names, &out->names_count) &&
+		cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->record, &out->record_length);
+}
+
+static inline bool
+cfd_decode_lease_answer(const void *bytes, uint64_t length, CfdReadLeaseAnswer *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_lease_answer(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadAdopt
+{
+	const uint8_t *record;
+	uint64_t	record_length;
+} CfdReadAdopt;
+
+static inline bool
+cfd_read_adopt(CfdReader *from, CfdReadAdopt *out)
+{
+	return cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->record, &out->record_length);
+}
+
+static inline bool
+cfd_decode_adopt(const void *bytes, uint64_t length, CfdReadAdopt *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_adopt(&from, out) && from.at == from.end;
 }
 
 typedef struct CfdReadPartitionLogged
@@ -2819,6 +2949,128 @@ cfd_decode_cell_token_answer(const void *bytes, uint64_t length, CfdReadCellToke
 	CfdReader	from = cfd_reader(bytes, length);
 
 	return cfd_read_cell_token_answer(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadCellKey
+{
+	const uint8_t *name;
+	uint64_t	name_length;
+} CfdReadCellKey;
+
+static inline bool
+cfd_read_cell_key(CfdReader *from, CfdReadCellKey *out)
+{
+	return cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->name, &out->name_length);
+}
+
+static inline bool
+cfd_decode_cell_key(const void *bytes, uint64_t length, CfdReadCellKey *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_cell_key(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadCellKeyAnswer
+{
+	CfdWireCellKeyAnswer head;
+	const uint8_t *column;
+	uint64_t	column_length;
+} CfdReadCellKeyAnswer;
+
+static inline bool
+cfd_read_cell_key_answer(CfdReader *from, CfdReadCellKeyAnswer *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->column, &out->column_length);
+}
+
+static inline bool
+cfd_decode_cell_key_answer(const void *bytes, uint64_t length, CfdReadCellKeyAnswer *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_cell_key_answer(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadSealedCell
+{
+	CfdWireSealedCell head;
+	const uint8_t *cell;
+	uint64_t	cell_length;
+} CfdReadSealedCell;
+
+static inline bool
+cfd_read_sealed_cell(CfdReader *from, CfdReadSealedCell *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_list(from, (uint64_t) out->head.length, 1, (const void **) &out->cell, &out->cell_length);
+}
+
+static inline bool
+cfd_decode_sealed_cell(const void *bytes, uint64_t length, CfdReadSealedCell *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_sealed_cell(&from, out) && from.at == from.end;
+}
+
+static inline bool
+cfd_take_sealed_cell_each(CfdReader *from, uint64_t count, CfdReader *out)
+{
+	CfdReadSealedCell one;
+
+	out->at = from->at;
+	for (uint64_t i = 0; count == CFD_TO_END ? from->at < from->end : i < count; i++)
+	{
+		if (!cfd_read_sealed_cell(from, &one))
+			return false;
+	}
+	out->end = from->at;
+	return true;
+}
+
+typedef struct CfdReadCellReseal
+{
+	CfdWireCellReseal head;
+	const uint8_t *name;
+	uint64_t	name_length;
+	CfdReader	cells;
+} CfdReadCellReseal;
+
+static inline bool
+cfd_read_cell_reseal(CfdReader *from, CfdReadCellReseal *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_list(from, (uint64_t) out->head.length, 1, (const void **) &out->name, &out->name_length) &&
+		cfd_take_sealed_cell_each(from, CFD_TO_END, &out->cells);
+}
+
+static inline bool
+cfd_decode_cell_reseal(const void *bytes, uint64_t length, CfdReadCellReseal *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_cell_reseal(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadCellResealAnswer
+{
+	CfdReader	cells;
+} CfdReadCellResealAnswer;
+
+static inline bool
+cfd_read_cell_reseal_answer(CfdReader *from, CfdReadCellResealAnswer *out)
+{
+	return cfd_take_sealed_cell_each(from, CFD_TO_END, &out->cells);
+}
+
+static inline bool
+cfd_decode_cell_reseal_answer(const void *bytes, uint64_t length, CfdReadCellResealAnswer *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_cell_reseal_answer(&from, out) && from.at == from.end;
 }
 
 #endif

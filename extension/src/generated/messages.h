@@ -66,6 +66,13 @@ typedef struct CfdWireClock
 } CFD_IN_MESSAGE CfdWireClock;
 _Static_assert(sizeof(CfdWireClock) == 8, "CfdWireClock");
 
+/* Which statement the messages from here on belong to. Sent only where the keeper has asked for it (ring::WATCH_OFFSET), and only when it is another one than before. */
+typedef struct CfdWireStatement
+{
+	uint64_t	query;	/* Identifier of its query, as pg_stat_statements shows it; 0: it is not known yet. */
+} CFD_IN_MESSAGE CfdWireStatement;
+_Static_assert(sizeof(CfdWireStatement) == 8, "CfdWireStatement");
+
 /* Session's leader only. Other channels may join the session with this pass, which the leader has drawn, until it is withdrawn or another one is announced. */
 typedef struct CfdWireAnnounce
 {
@@ -90,6 +97,20 @@ typedef struct CfdWireOrderableAnswer
 } CFD_IN_MESSAGE CfdWireOrderableAnswer;
 _Static_assert(sizeof(CfdWireOrderableAnswer) == 8, "CfdWireOrderableAnswer");
 
+/* Body of the answer. */
+typedef struct CfdWirePolicyLogAnswer
+{
+	uint64_t	number;	/* Number of the record. */
+} CFD_IN_MESSAGE CfdWirePolicyLogAnswer;
+_Static_assert(sizeof(CfdWirePolicyLogAnswer) == 8, "CfdWirePolicyLogAnswer");
+
+/* The record of Kind::PolicyLog with this number is in the WAL and on disk. */
+typedef struct CfdWirePolicyLogged
+{
+	uint64_t	number;	/* The number. */
+} CFD_IN_MESSAGE CfdWirePolicyLogged;
+_Static_assert(sizeof(CfdWirePolicyLogged) == 8, "CfdWirePolicyLogged");
+
 /* An index of a column is built. Where a client builds it, or who has a restore ticket, the column's values may be compared without a client from then on, to keep it. */
 typedef struct CfdWireIndexBuilt
 {
@@ -98,7 +119,7 @@ typedef struct CfdWireIndexBuilt
 } CFD_IN_MESSAGE CfdWireIndexBuilt;
 _Static_assert(sizeof(CfdWireIndexBuilt) == 8, "CfdWireIndexBuilt");
 
-/* Whose rows a statement sees: told when it starts, while something is recorded. The keeper does nothing with it but record it. */
+/* Whose rows a statement sees: told when it starts, while something is recorded; and once more when it has ended. The keeper does nothing with it but record it. */
 typedef struct CfdWireSnapshot
 {
 	uint64_t	text;	/* Of the client's text (super::snapshot::hash); 0: a query within the statement before. */
@@ -106,7 +127,7 @@ typedef struct CfdWireSnapshot
 	uint32_t	xmin;	/* The oldest transaction in progress. */
 	uint32_t	xmax;	/* The first that had not begun. */
 	uint32_t	own;	/* The statement's own transaction; 0: it has changed nothing yet. */
-	uint32_t	flags;	/* super::snapshot::FOLLOWS. */
+	uint32_t	flags;	/* super::snapshot::FOLLOWS or super::snapshot::ENDS. */
 	uint32_t	count;	/* Number of others in progress between these. */
 	uint8_t	zero1[4];
 } CFD_IN_MESSAGE CfdWireSnapshot;
@@ -219,6 +240,39 @@ typedef struct CfdWirePromoteAnswer
 	uint64_t	period;	/* The period that the envelopes are of. */
 } CFD_IN_MESSAGE CfdWirePromoteAnswer;
 _Static_assert(sizeof(CfdWirePromoteAnswer) == 16, "CfdWirePromoteAnswer");
+
+/* Leases FIDs of columns to the channel: the database gives them to values that the client has fitted to the columns and sealed (crate::envelope::FLAG_FITTED), and announces each with Kind::Adopt. FIDs that were not used when the channel ends are free again. */
+typedef struct CfdWireLease
+{
+	uint32_t	count;	/* How many for each column, at most super::LEASE_MAX. */
+	uint32_t	columns;	/* Number of columns, at most super::LEASE_COLUMNS_MAX. */
+} CFD_IN_MESSAGE CfdWireLease;
+_Static_assert(sizeof(CfdWireLease) == 8, "CfdWireLease");
+
+/* FIDs that count up. */
+typedef struct CfdWireRun
+{
+	CfdFid	first;	/* The first of them. */
+	uint32_t	length;	/* How many there are, not 0. */
+	uint8_t	zero1[4];
+} CFD_IN_MESSAGE CfdWireRun;
+_Static_assert(sizeof(CfdWireRun) == 16, "CfdWireRun");
+
+/* Identity of a column, as envelopes name it. */
+typedef struct CfdWireIdentity
+{
+	uint64_t	high;	/* Its first half. */
+	uint64_t	low;	/* Its second half. */
+} CFD_IN_MESSAGE CfdWireIdentity;
+_Static_assert(sizeof(CfdWireIdentity) == 16, "CfdWireIdentity");
+
+/* Body of the answer. */
+typedef struct CfdWireLeaseAnswer
+{
+	uint32_t	count;	/* Number of runs; 0: nothing is leased. */
+	uint32_t	columns;	/* Number of columns. */
+} CFD_IN_MESSAGE CfdWireLeaseAnswer;
+_Static_assert(sizeof(CfdWireLeaseAnswer) == 8, "CfdWireLeaseAnswer");
 
 /* The redo record of a partition's making is in the WAL and on disk. */
 typedef struct CfdWirePartitionLogged
@@ -710,15 +764,6 @@ typedef struct CfdWirePromoteSearchAnswer
 } CFD_IN_MESSAGE CfdWirePromoteSearchAnswer;
 _Static_assert(sizeof(CfdWirePromoteSearchAnswer) == 24, "CfdWirePromoteSearchAnswer");
 
-/* FIDs that count up. */
-typedef struct CfdWireRun
-{
-	CfdFid	first;	/* The first of them. */
-	uint32_t	length;	/* How many there are, not 0. */
-	uint8_t	zero1[4];
-} CFD_IN_MESSAGE CfdWireRun;
-_Static_assert(sizeof(CfdWireRun) == 16, "CfdWireRun");
-
 /* What goes into one column, or came to be in it. */
 typedef struct CfdWireColumnRuns
 {
@@ -1018,5 +1063,30 @@ typedef struct CfdWireCellToken
 	uint8_t	zero1[7];
 } CFD_IN_MESSAGE CfdWireCellToken;
 _Static_assert(sizeof(CfdWireCellToken) == 8, "CfdWireCellToken");
+
+/* Body of the answer. */
+typedef struct CfdWireCellKeyAnswer
+{
+	uint32_t	generation;	/* Generation of the key. */
+	uint32_t	turning;	/* 1 while cells under older keys are opened, too. */
+} CFD_IN_MESSAGE CfdWireCellKeyAnswer;
+_Static_assert(sizeof(CfdWireCellKeyAnswer) == 8, "CfdWireCellKeyAnswer");
+
+/* A cell of several. */
+typedef struct CfdWireSealedCell
+{
+	uint32_t	length;	/* Its length; 0: there is none. */
+} CFD_IN_MESSAGE CfdWireSealedCell;
+_Static_assert(sizeof(CfdWireSealedCell) == 4, "CfdWireSealedCell");
+
+/* Seals cells of a column anew, under its present key. Only while the key is being changed, for a client who may change it. */
+typedef struct CfdWireCellReseal
+{
+	uint8_t	t;	/* Their type. */
+	uint8_t	flags;	/* crate::cell::WITH_TOKEN. */
+	uint8_t	zero1[2];
+	uint32_t	length;	/* Length of the names. */
+} CFD_IN_MESSAGE CfdWireCellReseal;
+_Static_assert(sizeof(CfdWireCellReseal) == 8, "CfdWireCellReseal");
 
 #endif

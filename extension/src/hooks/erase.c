@@ -20,6 +20,7 @@
 #include "access/table.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
+#include "compat/compat.h"
 #include "hooks/hooks.h"
 #include "ledger/ledger.h"
 #include "nodes/makefuncs.h"
@@ -28,6 +29,7 @@
 #include "optimizer/optimizer.h"
 #include "parser/parse_coerce.h"
 #include "parser/parse_func.h"
+#include "parser/parse_relation.h"
 #include "parser/parsetree.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -124,6 +126,7 @@ static void
 aim_at(Query *query, Relation history, Node *number, bool through)
 {
 	RangeTblEntry *entry = rt_fetch(query->resultRelation, query->rtable);
+	CfdPermissions *permissions = CFD_PERMISSIONS(query, entry);
 	OpExpr	   *condition = (OpExpr *) query->jointree->quals;
 	TupleDesc	desc = RelationGetDescr(history);
 	AttrNumber	column = get_attnum(RelationGetRelid(history), "sn");
@@ -142,8 +145,9 @@ aim_at(Query *query, Relation history, Node *number, bool through)
 	entry->eref = names;
 	entry->alias = NULL;
 	entry->inh = false;
-	entry->requiredPerms = ACL_DELETE | ACL_SELECT;
-	entry->selectedCols = bms_make_singleton(column - FirstLowInvalidHeapAttributeNumber);
+	permissions->relid = entry->relid;
+	permissions->requiredPerms = ACL_DELETE | ACL_SELECT;
+	permissions->selectedCols = bms_make_singleton(column - FirstLowInvalidHeapAttributeNumber);
 	var->varattno = var->varattnosyn = column;
 	var->vartype = TupleDescAttr(desc, column - 1)->atttypid;
 	query->jointree->quals = (Node *) makeBoolExpr(AND_EXPR,

@@ -13,11 +13,14 @@
 
 #include <ctype.h>
 
+#include "access/xlog.h"
 #include "fmgr.h"
 #include "hooks/hooks.h"
 #include "session/channel.h"
+#include "session/gate.h"
 #include "utils/builtins.h"
 #include "value/base64.h"
+#include "wal/policy.h"
 
 #define BEGIN "\n/*confide:cfd1."
 #define BEGIN_LENGTH (sizeof(BEGIN) - 1)
@@ -38,6 +41,33 @@ find_grant(const char *text, size_t length)
 	return text + at;
 }
 
+/*
+ * Whether grants were sent that may hold for good: those of definitions, and
+ * of columns that belong to who creates them.
+ */
+static bool unlogged = false;
+
+/*
+ * To be called when a definition is made: other keepers of the store learn
+ * from the WAL what its client has authorised.
+ */
+void
+cfd_log_grants(void)
+{
+	if (!unlogged)
+		return;
+	cfd_log_policies();
+	unlogged = false;
+}
+
+/* A keeper that follows takes no definitions. Right after a promotion it still does. */
+static void
+await_promotion(void)
+{
+	if (!RecoveryInProgress())
+		cfd_state_need_fids();
+}
+
 void
 cfd_take_grants(const char *text)
 {
@@ -52,7 +82,9 @@ cfd_take_grants(const char *text)
 		if (cfd_base64_decode(bytes, grant, letters))
 		{
 			cfd_begin();
+			await_promotion();
 			cfd_send(CFD_KIND_GRANT, NULL, 0, bytes, CFD_BASE64_BYTES(letters));
+			unlogged = true;
 		}
 		pfree(bytes);
 		length = grant - text - BEGIN_LENGTH;
@@ -86,8 +118,19 @@ cfd_policy(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("this is no command of a client")));
+	await_promotion();
 	cfd_call(CFD_KIND_POLICY, NULL, 0, bytes, CFD_BASE64_BYTES(letters), &length);
+	cfd_log_policies();
 	PG_RETURN_VOID();
+}
+
+/* The proxy calls it with the number of entries that it has granted. */
+PG_FUNCTION_INFO_V1(cfd_authorised);
+Datum
+cfd_authorised(PG_FUNCTION_ARGS)
+{
+	cfd_log_grants();
+	PG_RETURN_INT32(PG_GETARG_INT32(0));
 }
 
 PG_FUNCTION_INFO_V1(cfd_authorise_without_proxy);

@@ -58,6 +58,7 @@ extern void cfd_check_createdb(const CreatedbStmt *create);
 extern void cfd_parse_init(void);
 /* grants.c: what a statement may do, from the comments at the end of its text. */
 extern void cfd_take_grants(const char *text);
+extern void cfd_log_grants(void);
 extern void cfd_check_expression(Node *node);
 extern void cfd_refuse_cast(Oid from, Oid to);
 /* planner.c: paths, and passes over finished plans */

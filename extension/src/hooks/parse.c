@@ -23,6 +23,8 @@
 #include "optimizer/optimizer.h"
 #include "parser/analyze.h"
 #include "schema/schema.h"
+#include "session/channel.h"
+#include "value/shown.h"
 #include "value/types.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -184,6 +186,12 @@ static void
 analyze(ParseState *state, Query *query, JumbleState *jumble)
 {
 	cfd_schema_asked(query);
+	/*
+	 * Constants have been sent by now, but not what they are compared with.
+	 * EXECUTE has its statement's constants read later.
+	 */
+	if (cfd_channel.query == 0 && cfd_running.outermost == NULL && query->commandType != CMD_UTILITY)
+		cfd_statement_is(query->queryId);
 	if (OidIsValid(cfd_access_method()))
 	{
 		Node	   *node = (Node *) query;

@@ -22,9 +22,13 @@
 #include "node/tokens/tokens.h"
 #include "optimizer/paths.h"
 #include "optimizer/planner.h"
+#include "optimizer/plancat.h"
+#include "plan/constants.h"
 #include "plan/quals.h"
 #include "plan/hash_keys.h"
 #include "plan/planning.h"
+#include "session/channel.h"
+#include "value/shown.h"
 
 /* A pass over finished plans. */
 typedef struct Pass
@@ -52,6 +56,7 @@ static const set_join_pathlist_hook_type join_passes[] = {
 };
 
 static planner_hook_type previous_planner = NULL;
+static get_relation_info_hook_type previous_relation_info = NULL;
 static set_rel_pathlist_hook_type previous_pathlist = NULL;
 static set_join_pathlist_hook_type previous_join_pathlist = NULL;
 static create_upper_paths_hook_type previous_upper_paths = NULL;
@@ -65,6 +70,8 @@ plan_by_postgres(Query *query, const char *text, int options, ParamListInfo para
 
 	if (outer == NULL)
 		cfd_known_begin(&cfd_known[CFD_SCOPE_PLANNING]);
+	if (outer == NULL && cfd_channel.query == 0 && cfd_running.outermost == NULL)
+		cfd_statement_is(query->queryId);
 	cfd_planning = &planning;
 	PG_TRY();
 	{
@@ -98,6 +105,14 @@ plan_query(Query *query, const char *text, int options, ParamListInfo params)
 		passes[i].apply(statement, options);
 	}
 	return statement;
+}
+
+static void
+relation_info(PlannerInfo *root, Oid relation, bool parent, RelOptInfo *rel)
+{
+	if (previous_relation_info != NULL)
+		previous_relation_info(root, relation, parent, rel);
+	cfd_match_constants(root, rel);
 }
 
 static void
@@ -138,6 +153,8 @@ cfd_planner_init(void)
 	cfd_lookup_init();
 	previous_planner = planner_hook;
 	planner_hook = plan_query;
+	previous_relation_info = get_relation_info_hook;
+	get_relation_info_hook = relation_info;
 	previous_pathlist = set_rel_pathlist_hook;
 	set_rel_pathlist_hook = set_pathlist;
 	previous_join_pathlist = set_join_pathlist_hook;

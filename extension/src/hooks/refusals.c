@@ -2,8 +2,8 @@
  * refusals.c
  *	  Refuses protected types where they cannot be stored: in tables of
  *	  other access methods, in foreign tables, inside arrays, composite
- *	  types, ranges and domains, and in indexes and statistics on protected
- *	  expressions. Also refuses plaintext constants in defaults and
+ *	  types, ranges and domains, in indexes on expressions of other families,
+ *	  and in statistics on protected expressions. Also refuses plaintext constants in defaults and
  *	  constraints.
  *
  * Reads the catalogs as they are after the change, before the transaction
@@ -31,6 +31,7 @@
 #include "catalog/pg_rewrite.h"
 #include "catalog/pg_statistic_ext.h"
 #include "hooks/hooks.h"
+#include "index/derived.h"
 #include "nodes/nodeFuncs.h"
 #include "schema/schema.h"
 #include "value/types.h"
@@ -147,7 +148,7 @@ check_attribute(const Target *target, const Form_pg_attribute attribute)
 
 /* Calls a check for one attribute of a relation, or for all of them (number 0). */
 static void
-check_attributes(const Target *target, AttrNumber number, const int2vector *keys)
+check_attributes(const Target *target, AttrNumber number, bool keys)
 {
 	Relation	relation = table_open(AttributeRelationId, AccessShareLock);
 	ScanKeyData keyData[2];
@@ -164,15 +165,8 @@ check_attributes(const Target *target, AttrNumber number, const int2vector *keys
 	{
 		Form_pg_attribute attribute = (Form_pg_attribute) GETSTRUCT(tuple);
 
-		if (keys == NULL)
+		if (!keys)
 			check_attribute(target, attribute);
-		else if (attribute->attnum >= 1 && attribute->attnum <= keys->dim1 &&
-				 keys->values[attribute->attnum - 1] == 0 && cfd_type_contains(attribute->atttypid))
-			ereport(ERROR,
-					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-					 errmsg("index \"%s\" on an expression of protected type %s is not supported",
-							target->name, format_type_be(attribute->atttypid)),
-					 errhint("Index the column, or a generated column with the expression.")));
 		else if (attribute->attnum >= 1 && cfd_type_contains(attribute->atttypid) &&
 				 target->method != BTREE_AM_OID && target->method != HASH_AM_OID)
 			ereport(ERROR,
@@ -184,42 +178,6 @@ check_attributes(const Target *target, AttrNumber number, const int2vector *keys
 	}
 	systable_endscan(scan);
 	table_close(relation, AccessShareLock);
-}
-
-static void
-check_index(const Target *target)
-{
-	HeapTuple	tuple = catalog_row(IndexRelationId, IndexRelidIndexId, Anum_pg_index_indexrelid, target->oid, 0);
-
-	if (!HeapTupleIsValid(tuple))
-		return;
-	check_attributes(target, 0, &((Form_pg_index) GETSTRUCT(tuple))->indkey);
-	heap_freetuple(tuple);
-}
-
-static void
-check_relation(Oid oid, AttrNumber number)
-{
-	Target		target;
-
-	if (!load_target(&target, oid))
-		return;
-	target.changed = number != 0;
-	switch (target.kind)
-	{
-		case RELKIND_RELATION:
-		case RELKIND_MATVIEW:
-		case RELKIND_PARTITIONED_TABLE:
-		case RELKIND_FOREIGN_TABLE:
-			check_attributes(&target, number, NULL);
-			break;
-		case RELKIND_INDEX:
-		case RELKIND_PARTITIONED_INDEX:
-			check_index(&target);
-			break;
-		default:
-			break;
-	}
 }
 
 /* The expression stored in a column of a catalog row, or NULL. */
@@ -241,6 +199,81 @@ stored_expression(Oid catalog, Oid index, AttrNumber oid_column, AttrNumber colu
 	table_close(relation, AccessShareLock);
 	heap_freetuple(tuple);
 	return node;
+}
+
+static void
+refuse_indexed(const Target *target, Oid type, const char *detail)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("index \"%s\" cannot be on an expression of type %s", target->name, format_type_be(type)),
+			 errdetail("%s", detail),
+			 errhint("Index the column, or a generated column with the expression.")));
+}
+
+/* What an index's expression makes of protected columns must have an origin. */
+static void
+check_indexed(const Target *target, Oid table, Node *expression)
+{
+	Oid			type = exprType(expression);
+	Bitmapset  *sources;
+	int			number;
+
+	/* A hash index stores hashes only. */
+	if (!cfd_type_contains(type) || target->method == HASH_AM_OID)
+		return;
+	if (cfd_type_code(type) == 0)
+		refuse_indexed(target, type, "Protected values cannot be stored inside arrays, composites, ranges and domains.");
+	sources = cfd_derived_sources(table, expression, &number);
+	if (sources == NULL && number != 0)
+		refuse_indexed(target, type, psprintf("Column \"%s\" has another family than enc_.",
+											  get_attname(table, number, false)));
+	if (sources == NULL)
+		refuse_indexed(target, type, "It is not made of single columns of a type enc_...");
+	if (bms_num_members(sources) > CFD_DERIVED_SOURCES_MAX)
+		refuse_indexed(target, type, psprintf("It is made of more than %d columns.", CFD_DERIVED_SOURCES_MAX));
+}
+
+static void
+check_index(const Target *target)
+{
+	HeapTuple	tuple = catalog_row(IndexRelationId, IndexRelidIndexId, Anum_pg_index_indexrelid, target->oid, 0);
+	Form_pg_index form;
+	ListCell   *cell;
+
+	if (!HeapTupleIsValid(tuple))
+		return;
+	form = (Form_pg_index) GETSTRUCT(tuple);
+	check_attributes(target, 0, true);
+	foreach(cell, (List *) stored_expression(IndexRelationId, IndexRelidIndexId, Anum_pg_index_indexrelid,
+											 Anum_pg_index_indexprs, target->oid, 0))
+		check_indexed(target, form->indrelid, lfirst(cell));
+	heap_freetuple(tuple);
+}
+
+static void
+check_relation(Oid oid, AttrNumber number)
+{
+	Target		target;
+
+	if (!load_target(&target, oid))
+		return;
+	target.changed = number != 0;
+	switch (target.kind)
+	{
+		case RELKIND_RELATION:
+		case RELKIND_MATVIEW:
+		case RELKIND_PARTITIONED_TABLE:
+		case RELKIND_FOREIGN_TABLE:
+			check_attributes(&target, number, false);
+			break;
+		case RELKIND_INDEX:
+		case RELKIND_PARTITIONED_INDEX:
+			check_index(&target);
+			break;
+		default:
+			break;
+	}
 }
 
 static void

@@ -14,10 +14,12 @@
 
 #include "access/sysattr.h"
 #include "catalog/pg_type.h"
+#include "compat/compat.h"
 #include "hooks/hooks.h"
 #include "ledger/ledger.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
+#include "parser/parse_relation.h"
 #include "parser/parsetree.h"
 #include "utils/acl.h"
 #include "utils/lsyscache.h"
@@ -67,8 +69,9 @@ static Var *
 system_column(Query *query, int table, AttrNumber number, Oid type)
 {
 	RangeTblEntry *entry = rt_fetch(table, query->rtable);
+	CfdPermissions *permissions = CFD_PERMISSIONS(query, entry);
 
-	entry->selectedCols = bms_add_member(entry->selectedCols, number - FirstLowInvalidHeapAttributeNumber);
+	permissions->selectedCols = bms_add_member(permissions->selectedCols, number - FirstLowInvalidHeapAttributeNumber);
 	return makeVar(table, number, type, -1, InvalidOid, 0);
 }
 

@@ -36,7 +36,9 @@
 #include "miscadmin.h"
 #include "schema/schema.h"
 #include "tableam/am.h"
+#include "tcop/tcopprot.h"
 #include "tcop/utility.h"
+#include "utils/backend_status.h"
 #include "value/place.h"
 #include "value/recorded.h"
 #include "value/shown.h"
@@ -94,6 +96,17 @@ before_parallel(const PlannedStmt *plan)
 	return true;
 }
 
+/*
+ * The outermost statement is the one whose query counts, also if a statement
+ * that only shows its rows surrounds it.
+ */
+static void
+begin_outermost(uint64 query)
+{
+	if (cfd_running.outermost == NULL && query != 0)
+		cfd_statement_is(query);
+}
+
 static void
 after_outermost(void)
 {
@@ -108,6 +121,7 @@ static void
 executor_start(QueryDesc *query, int eflags)
 {
 	cfd_flush_dropped();
+	begin_outermost(query->plannedstmt->queryId);
 	cfd_delivery_statement();
 	cfd_recorded_statement(query);
 	if (previous_start)
@@ -141,8 +155,11 @@ executor_run(QueryDesc *query, CFD_RUN_PARAMETERS)
 	CfdPassing	passing;
 	CfdRunning	running = begin_running(&mode);
 	CfdUnchecked *unchecked = cfd_unchecked_insert(query->plannedstmt);
-	bool		announced = before_parallel(query->plannedstmt);
+	bool		announced;
 
+	if (running.outermost == NULL && query->plannedstmt->queryId != 0)
+		cfd_statement_is(query->plannedstmt->queryId);
+	announced = before_parallel(query->plannedstmt);
 	cfd_mode = CFD_MODE_QUERY;
 	query->dest = cfd_passing_receiver(&passing, dest, query->tupDesc, cfd_statement_depth == 0);
 	shown = query->dest;
@@ -198,7 +215,11 @@ executor_finish(QueryDesc *query)
 		cfd_running = running;
 	}
 	PG_END_TRY();
+	cfd_recorded_end(query);
 	after_outermost();
+	/* What follows in the same message may be of another statement. */
+	if (cfd_running.outermost == NULL)
+		cfd_statement_is(0);
 }
 
 static CfdMode
@@ -360,6 +381,7 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 	bool		announced;
 
 	cfd_flush_dropped();
+	cfd_channel_watch();
 	cfd_known_end_statement();
 	cfd_ledger_check_utility(statement->utilityStmt);
 	adapted = cfd_unchecked_foreign_keys(cfd_adapt_ddl(cfd_soft_adapt(cfd_cells_adapt(statement))));
@@ -379,7 +401,11 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 	unchecked = cfd_unchecked_copy(adapted->utilityStmt);
 	cfd_cell_building = cfd_cells_build_indexes(adapted->utilityStmt);
 	if (!only_shows(adapted->utilityStmt))
+	{
+		/* pg_stat_statements takes the identifier away from what it counts itself. */
+		begin_outermost(statement->queryId != 0 ? statement->queryId : pgstat_get_my_query_id());
 		(void) begin_running(&mode);
+	}
 	cfd_statement_depth++;
 	PG_TRY();
 	{
@@ -406,9 +432,13 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 		unpin_holder();
 	}
 	PG_END_TRY();
+	if (GetCommandLogLevel(statement->utilityStmt) == LOGSTMT_DDL)
+		cfd_log_grants();
 	if (changes_unseen(adapted->utilityStmt))
 		cfd_schema_touch(InvalidOid, InvalidOid, false, false);
 	after_outermost();
+	if (cfd_running.outermost == NULL)
+		cfd_statement_is(0);
 }
 
 void

@@ -13,10 +13,12 @@
 
 #include "access/relation.h"
 #include "commands/vacuum.h"
+#include "compat/compat.h"
 #include "fmgr.h"
 #include "order/ranks.h"
 #include "postmaster/autovacuum.h"
 #include "session/channel.h"
+#include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "value/promote.h"
 #include "value/types.h"
@@ -40,26 +42,11 @@ announce_sample(CfdRanks *ranks, VacAttrStats *stats, AnalyzeAttrFetchFunc fetch
 	}
 }
 
-static void
-compute(VacAttrStats *stats, AnalyzeAttrFetchFunc fetch, int rows, double total)
+/* The column of the sample; NULL for an expression. */
+static Form_pg_attribute
+analyzed_column(const VacAttrStats *stats)
 {
-	const Standard *standard = stats->extra_data;
-	void	   *extra = stats->extra_data;
-	CfdRanks   *ranks = cfd_ranks_create(CurrentMemoryContext, cfd_type_code(stats->attrtypid));
-
-	stats->extra_data = standard->extra;
-	PG_TRY();
-	{
-		announce_sample(ranks, stats, fetch, rows);
-		cfd_ranks_tell(ranks);
-		standard->compute(stats, fetch, rows, total);
-	}
-	PG_FINALLY();
-	{
-		cfd_ranks_tell_no_more(ranks);
-		stats->extra_data = extra;
-	}
-	PG_END_TRY();
+	return stats->tupDesc == NULL ? NULL : TupleDescAttr(stats->tupDesc, stats->tupattnum - 1);
 }
 
 /*
@@ -73,22 +60,25 @@ is_comparable(const VacAttrStats *stats)
 	CfdReadOrderableAnswer read;
 	const CfdColumns *columns;
 	const char *answer;
+	Form_pg_attribute attribute = analyzed_column(stats);
 	Relation	relation;
 	uint32		length;
 
 	if (cfd_channel.had_client)
 		return true;
+	if (attribute == NULL)
+		return false;
 	/*
 	 * The lock is held already. The sample of an inheritance tree has values
 	 * from several partitions.
 	 */
-	relation = relation_open(stats->attr->attrelid, NoLock);
+	relation = relation_open(attribute->attrelid, NoLock);
 	if (relation->rd_rel->relkind == RELKIND_RELATION || relation->rd_rel->relkind == RELKIND_MATVIEW)
 	{
 		columns = cfd_open_columns(relation);
 		for (int n = 0; n < columns->count; n++)
 		{
-			if (columns->column[n].index == stats->attr->attnum - 1)
+			if (columns->column[n].index == attribute->attnum - 1)
 				body.partition = columns->column[n].partition;
 		}
 	}
@@ -100,13 +90,55 @@ is_comparable(const VacAttrStats *stats)
 	return read.head.allowed != 0;
 }
 
+static bool
+is_of_index(const VacAttrStats *stats)
+{
+	return get_rel_relkind(stats->attr->attrelid) == RELKIND_INDEX;
+}
+
 static void
 tell_skipped(const VacAttrStats *stats)
 {
-	ereport(IsAutoVacuumWorkerProcess() ? DEBUG1 : NOTICE,
-			(errmsg("column \"%s\" is not analyzed", NameStr(stats->attr->attname)),
+	Form_pg_attribute attribute = analyzed_column(stats);
+
+	ereport(CFD_IS_AUTOVACUUM() ? DEBUG1 : NOTICE,
+			(errmsg("column \"%s\" is not analyzed", attribute == NULL ? "expr" : NameStr(attribute->attname)),
 			 errdetail("Without a client session its values are not compared."),
 			 errhint("ANALYZE the table through the Confide proxy.")));
+}
+
+/* Which table the column is of is known only here, not yet in cfd_analyze(). */
+static void
+compute(VacAttrStats *stats, AnalyzeAttrFetchFunc fetch, int rows, double total)
+{
+	const Standard *standard = stats->extra_data;
+	void	   *extra = stats->extra_data;
+	CfdRanks   *volatile ranks = NULL;
+
+	if (!is_comparable(stats))
+	{
+		tell_skipped(stats);
+		return;
+	}
+	if (cfd_enable_bulk_sort)
+		ranks = cfd_ranks_create(CurrentMemoryContext, cfd_type_code(stats->attrtypid));
+	stats->extra_data = standard->extra;
+	PG_TRY();
+	{
+		if (ranks != NULL)
+		{
+			announce_sample(ranks, stats, fetch, rows);
+			cfd_ranks_tell(ranks);
+		}
+		standard->compute(stats, fetch, rows, total);
+	}
+	PG_FINALLY();
+	{
+		if (ranks != NULL)
+			cfd_ranks_tell_no_more(ranks);
+		stats->extra_data = extra;
+	}
+	PG_END_TRY();
 }
 
 PG_FUNCTION_INFO_V1(cfd_analyze);
@@ -116,14 +148,10 @@ cfd_analyze(PG_FUNCTION_ARGS)
 	VacAttrStats *stats = (VacAttrStats *) PG_GETARG_POINTER(0);
 	Standard   *standard;
 
-	if (!std_typanalyze(stats))
+	/* The values of an index's expression would be temporary. */
+	if (is_of_index(stats) || !std_typanalyze(stats))
 		PG_RETURN_BOOL(false);
-	if (cfd_type_code(stats->attrtypid) != 0 && !is_comparable(stats))
-	{
-		tell_skipped(stats);
-		PG_RETURN_BOOL(false);
-	}
-	if (cfd_enable_bulk_sort && cfd_type_code(stats->attrtypid) != 0)
+	if (cfd_type_code(stats->attrtypid) != 0)
 	{
 		standard = MemoryContextAlloc(stats->anl_context, sizeof(Standard));
 		standard->compute = stats->compute_stats;

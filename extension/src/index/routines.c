@@ -5,7 +5,9 @@
  *
  * The relcache entry of such an index gets a copy of PostgreSQL's routines in
  * which four are replaced by wrappers. A rebuilt relcache entry lacks them
- * until the next statement, which costs time only.
+ * until the next statement or row. PostgreSQL does not replace the routines of
+ * an index that is open, and indexes are open while rows are inserted; so the
+ * values of expressions are always promoted (index/derived.h).
  *
  * Invariant: as in search.h.
  */
@@ -16,7 +18,9 @@
 #include "access/relscan.h"
 #include "index/ahead.h"
 #include "order/ranks.h"
+#include "index/derived.h"
 #include "index/search.h"
+#include "session/pins.h"
 #include "known/known.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_index.h"
@@ -206,9 +210,20 @@ static bool
 insert(Relation index, Datum *values, bool *nulls, ItemPointer tid, Relation heap,
 	   IndexUniqueCheck check, bool unchanged, struct IndexInfo *info)
 {
+	bool		derived = check != UNIQUE_CHECK_EXISTING && cfd_index_derives(index);
+	bool		unique;
+
+	if (derived)
+	{
+		cfd_pin_writer();
+		cfd_derived_promote(heap, index, values, nulls, 1);
+	}
 	if (cfd_enable_index_search)
 		cfd_search_before_insert(index, values, nulls, tid, check != UNIQUE_CHECK_NO);
-	return btinsert(index, values, nulls, tid, heap, check, unchanged, info);
+	unique = btinsert(index, values, nulls, tid, heap, check, unchanged, info);
+	if (derived)
+		cfd_unpin_writer();
+	return unique;
 }
 
 const ScanKeyData *
@@ -301,7 +316,7 @@ cfd_search_indexes(Relation table)
 	List	   *indexes;
 	ListCell   *cell;
 
-	if (!cfd_enable_index_search || !table->rd_rel->relhasindex)
+	if (!table->rd_rel->relhasindex)
 		return;
 	indexes = RelationGetIndexList(table);
 	foreach(cell, indexes)
@@ -310,7 +325,8 @@ cfd_search_indexes(Relation table)
 
 		if (!RelationIsValid(index))
 			continue;
-		search_index(index);
+		if (cfd_enable_index_search || cfd_index_derives(index))
+			search_index(index);
 		RelationClose(index);
 	}
 	list_free(indexes);

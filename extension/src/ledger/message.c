@@ -16,6 +16,7 @@
 #include "access/tupmacs.h"
 #include "common/cryptohash.h"
 #include "common/sha2.h"
+#include "compat/compat.h"
 #include "ledger/ledger.h"
 #include "mb/pg_wchar.h"
 #include "session/channel.h"

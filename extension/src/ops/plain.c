@@ -12,6 +12,7 @@
  */
 #include "postgres.h"
 
+#include "compat/compat.h"
 #include "session/channel.h"
 #include "ops/evaluate.h"
 #include "ops/sampled.h"

@@ -10,6 +10,7 @@
  */
 #include "postgres.h"
 
+#include "compat/compat.h"
 #include "miscadmin.h"
 #include "nodes/memnodes.h"
 #include "ops/sampled.h"
@@ -25,7 +26,7 @@ tell_once(MemoryContext index)
 	if (told == index)
 		return;
 	told = index;
-	ereport(IsAutoVacuumWorkerProcess() ? DEBUG1 : WARNING,
+	ereport(CFD_IS_AUTOVACUUM() ? DEBUG1 : WARNING,
 			(errmsg("the predicate of a partial index is not evaluated"),
 			 errdetail("It compares protected values, and there is no client session: its statistics are "
 					   "those of an index of all rows."),

@@ -9,6 +9,7 @@
  */
 #include "postgres.h"
 
+#include "compat/compat.h"
 #include "ops/evaluate.h"
 #include "parser/scansup.h"
 #include "value/types.h"

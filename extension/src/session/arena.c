@@ -16,6 +16,7 @@
 #include "session/arena.h"
 #include "session/channel.h"
 #include "nodes/memnodes.h"
+#include "nodes/parsenodes.h"
 #include "utils/memutils.h"
 #include "utils/portal.h"
 
@@ -153,6 +154,7 @@ boundary(void *arg)
 	(void) arg;
 	watching = false;
 	cfd_channel.ready = false;
+	cfd_channel.query = 0;
 	cfd_arena_forgotten();
 	cfd_channel_close_broken();
 	if (cfd_arena_in_use() && !cfd_arena_portals_open())

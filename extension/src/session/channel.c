@@ -27,6 +27,7 @@
 #include "session/events.h"
 #include "session/session.h"
 #include "session/ticket.h"
+#include "session/told.h"
 #include "compat/compat.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
@@ -45,9 +46,6 @@ int			cfd_locked_timeout = 30000;
 
 CfdChannel	cfd_channel = {.link.sock = -1};
 
-static uint32 write_prepared(uint16 kind, const void *fixed, uint32 fixed_length,
-							 const void *tail, uint64 tail_length, bool soon);
-
 bool		cfd_one_way = true;
 
 int			cfd_fenced_plans = 0;
@@ -64,6 +62,7 @@ cfd_channel_close(void)
 	if (ch.had_client)
 		ch.lost_client = true;
 	ch.had_client = false;
+	ch.watched = ch.query_told = 0;
 	ch.sending = ch.ended = ch.violated = ch.clock_told = false;
 	ch.outstanding = ch.deferred = ch.forget = ch.held = false;
 	ch.due = ch.body_left = 0;
@@ -150,59 +149,6 @@ drain_socket(void)
 		ch.ended = true;
 }
 
-static void
-tell_settings(void)
-{
-	StringInfoData body;
-	static const char *const names[] = {"TimeZone", "DateStyle", "IntervalStyle", "extra_float_digits",
-	"bytea_output"};
-
-	initStringInfo(&body);
-	for (int i = 0; i < lengthof(names); i++)
-	{
-		const char *value = GetConfigOption(names[i], false, false);
-
-		appendBinaryStringInfo(&body, names[i], strlen(names[i]) + 1);
-		appendBinaryStringInfo(&body, value, strlen(value) + 1);
-	}
-	write_prepared(CFD_KIND_SETTINGS, NULL, 0, body.data, body.len, false);
-	pfree(body.data);
-	ch.settings.timezone = session_timezone;
-	ch.settings.date_style = DateStyle;
-	ch.settings.date_order = DateOrder;
-	ch.settings.interval_style = IntervalStyle;
-	ch.settings.extra_float_digits = extra_float_digits;
-	ch.settings.bytea_output = bytea_output;
-}
-
-static void
-tell_ticket(void)
-{
-	StringInfoData body;
-
-	if (!cfd_ticket_body(&body))
-		return;
-	write_prepared(CFD_KIND_RESTORE_TICKET, NULL, 0, body.data, body.len, false);
-	pfree(body.data);
-	ch.ticket_told = true;
-}
-
-/*
- * Sends the transaction's start time. Outside a transaction, as in a
- * background worker, there is none.
- */
-static void
-tell_clock(void)
-{
-	CfdWireClock body;
-
-	if (!IsTransactionState())
-		return;
-	body.now = GetCurrentTransactionStartTimestamp();
-	write_prepared(CFD_KIND_CLOCK, &body, sizeof(body), NULL, 0, false);
-	ch.clock_told = true;
-}
-
 void
 cfd_channel_look_after(void)
 {
@@ -225,15 +171,16 @@ cfd_channel_prepare(void)
 	cfd_channel_look_after();
 	if (ch.forget)
 	{
-		write_prepared(CFD_KIND_FORGET, NULL, 0, NULL, 0, false);
+		cfd_write_prepared(CFD_KIND_FORGET, NULL, 0, NULL, 0, false);
 		ch.forget = false;
 	}
 	if (!ch.ticket_told)
-		tell_ticket();
+		cfd_tell_ticket();
 	if (!cfd_settings_told())
-		tell_settings();
+		cfd_tell_settings();
 	if (!ch.clock_told)
-		tell_clock();
+		cfd_tell_clock();
+	cfd_tell_statement();
 }
 
 /* ---------- waking and waiting ---------- */
@@ -440,8 +387,8 @@ write_small(const unsigned char *header, const void *fixed, uint32 fixed_length,
  * must be open and prepared. Set "soon" if somebody waits for the effect, or
  * if the work takes longer than waking the keeper.
  */
-static uint32
-write_prepared(uint16 kind, const void *fixed, uint32 fixed_length, const void *tail, uint64 tail_length,
+uint32
+cfd_write_prepared(uint16 kind, const void *fixed, uint32 fixed_length, const void *tail, uint64 tail_length,
 			   bool soon)
 {
 	unsigned char header[CFD_MESSAGE_HEADER_BYTES];
@@ -488,7 +435,7 @@ write_message(uint16 kind, const void *fixed, uint32 fixed_length, const void *t
 	if (unlikely((uint64) fixed_length + tail_length > CFD_MESSAGE_BODY_MAX))
 		too_long();
 	cfd_begin();
-	return write_prepared(kind, fixed, fixed_length, tail, tail_length, soon);
+	return cfd_write_prepared(kind, fixed, fixed_length, tail, tail_length, soon);
 }
 
 void

@@ -90,6 +90,9 @@ typedef struct CfdChannel
 	uint32		generation;		/* number of connections made by this backend */
 	bool		kept_constants; /* plans may have constants of routines' texts */
 	uint32		clients;		/* number of handshakes made by this backend */
+	uint64		watched;		/* what the keeper has said of a recording (CFD_WATCH_OFFSET) */
+	uint64		query;			/* identifier of the outermost statement's query; 0: unknown */
+	uint64		query_told;		/* ... as last sent to the keeper */
 	uint32		sequence;		/* of the last request */
 	uint32		due;			/* answers not yet taken from the ring */
 	uint32		body_left;		/* bytes left of an answer that is being skipped or stored */
@@ -137,6 +140,24 @@ cfd_begin(void)
 	cfd_state_catch_up();
 	if (unlikely(!cfd_channel.ready || !cfd_channel.clock_told || !cfd_settings_told()))
 		cfd_channel_prepare();
+}
+
+/*
+ * Looks whether a recording has begun, to be called before plans with constants
+ * are used.
+ */
+extern void cfd_channel_watch(void);
+
+/*
+ * What follows belongs to the outermost statement with this query identifier
+ * (0: not known yet). Sent with the next request, if a recording asks for it.
+ */
+static inline void
+cfd_statement_is(uint64 query)
+{
+	cfd_channel.query = query;
+	if (unlikely((cfd_channel.watched & CFD_WATCH_STATEMENTS) != 0) && query != cfd_channel.query_told)
+		cfd_channel.ready = false;
 }
 
 /* Numbers a slot. The caller has called cfd_begin for the same message. */

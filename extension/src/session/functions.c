@@ -9,6 +9,7 @@
  */
 #include "postgres.h"
 
+#include "compat/compat.h"
 #include "session/arena.h"
 #include "session/channel.h"
 #include "fmgr.h"

@@ -12,6 +12,7 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "compat/compat.h"
 #include "session/events.h"
 #include "session/pins.h"
 #include "miscadmin.h"
@@ -19,7 +20,7 @@
 #include "storage/ipc.h"
 #include "storage/latch.h"
 #include "storage/lwlock.h"
-#include "storage/backendid.h"
+#include "storage/proc.h"
 #include "storage/shmem.h"
 #include "utils/timestamp.h"
 
@@ -94,10 +95,10 @@ own(void)
 {
 	if (unlikely(mine == NULL))
 	{
-		if (pins == NULL || MyBackendId <= 0 || MyBackendId > MaxBackends)
+		if (pins == NULL || CFD_BACKEND_NUMBER <= 0 || CFD_BACKEND_NUMBER > MaxBackends)
 			elog(ERROR, "confide: this process cannot hold identifiers");
 		on_shmem_exit(at_exit, (Datum) 0);
-		mine = &pins[MyBackendId];
+		mine = &pins[CFD_BACKEND_NUMBER];
 		mine->pid = MyProcPid;
 	}
 	return mine;

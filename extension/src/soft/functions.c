@@ -14,6 +14,7 @@
 #include "cell/cell.h"
 #include "commands/vacuum.h"
 #include "common/hashfn.h"
+#include "compat/compat.h"
 #include "libpq/pqformat.h"
 #include "soft/soft.h"
 #include "utils/builtins.h"
@@ -334,4 +335,21 @@ cfd_soft_analyze(PG_FUNCTION_ARGS)
 	if ((cfd_soft_encodings(stats->attrtypmod) & (CFD_SOFT_EQ | CFD_SOFT_ORD)) == 0)
 		return cfd_cell_analyze(fcinfo);
 	PG_RETURN_BOOL(std_typanalyze(stats));
+}
+
+/* ---------- with the keeper ---------- */
+
+/* Opens a cell, if the keeper has the column's key: the cast to the type enc_.... */
+PG_FUNCTION_INFO_V1(cfd_soft_open);
+Datum
+cfd_soft_open(PG_FUNCTION_ARGS)
+{
+	struct varlena *cell = PG_DETOAST_DATUM_PACKED(PG_GETARG_DATUM(0));
+	CfdSoft		value;
+
+	if (!cfd_soft_read(&value, (unsigned char *) VARDATA_ANY(cell), VARSIZE_ANY_EXHDR(cell)))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("malformed cell of the family soft_")));
+	PG_RETURN_UINT64(cfd_cell_open_bytes(VARDATA_ANY(cell), VARSIZE_ANY_EXHDR(cell), value.type));
 }

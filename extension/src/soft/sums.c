@@ -8,6 +8,7 @@
  */
 #include "postgres.h"
 
+#include "compat/compat.h"
 #include "lib/stringinfo.h"
 #include "soft/soft.h"
 

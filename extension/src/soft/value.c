@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "compat/compat.h"
 #include "soft/soft.h"
 #include "utils/builtins.h"
 #include "value/types.h"

@@ -17,6 +17,7 @@
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "index/build.h"
+#include "index/derived.h"
 #include "index/search.h"
 #include "catalog/pg_am.h"
 #include "compat/compat.h"
@@ -145,11 +146,33 @@ relation_vacuum(Relation relation, struct VacuumParams *params, BufferAccessStra
  * run.
  */
 static double
+scan_as_heap(Relation table, Relation index, struct IndexInfo *info, bool allow_sync, bool anyvisible, bool progress,
+			 BlockNumber start, BlockNumber blocks, IndexBuildCallback callback, void *state, TableScanDesc scan)
+{
+	const TableAmRoutine *own = table->rd_tableam;
+	double		tuples;
+
+	table->rd_tableam = heap;
+	PG_TRY();
+	{
+		tuples = heap->index_build_range_scan(table, index, info, allow_sync, anyvisible, progress,
+											  start, blocks, callback, state, scan);
+	}
+	PG_FINALLY();
+	{
+		table->rd_tableam = own;
+	}
+	PG_END_TRY();
+	return tuples;
+}
+
+/* Rows go from the scan to the promotion of their expressions' values, then to the sort. */
+static double
 index_build_range_scan(Relation table, Relation index, struct IndexInfo *info, bool allow_sync,
 					   bool anyvisible, bool progress, BlockNumber start, BlockNumber blocks,
 					   IndexBuildCallback callback, void *state, TableScanDesc scan)
 {
-	const TableAmRoutine *own = table->rd_tableam;
+	CfdDeriving *deriving = NULL;
 	CfdBuild   *build;
 	double		tuples;
 
@@ -161,18 +184,21 @@ index_build_range_scan(Relation table, Relation index, struct IndexInfo *info, b
 	}
 	build = scan == NULL && callback != NULL ? cfd_build_begin(index, callback, state) : NULL;
 	cfd_build_tell(table, index);
-	table->rd_tableam = heap;
-	PG_TRY();
+	cfd_derived_tell(table, index);
+	if (build != NULL)
 	{
-		tuples = heap->index_build_range_scan(table, index, info, allow_sync, anyvisible, progress,
-											  start, blocks, build != NULL ? cfd_build_row : callback,
-											  build != NULL ? (void *) build : state, scan);
+		callback = cfd_build_row;
+		state = build;
 	}
-	PG_FINALLY();
+	if (callback != NULL && cfd_index_derives(index))
 	{
-		table->rd_tableam = own;
+		deriving = cfd_deriving_begin(table, index, callback, state);
+		callback = cfd_deriving_row;
+		state = deriving;
 	}
-	PG_END_TRY();
+	tuples = scan_as_heap(table, index, info, allow_sync, anyvisible, progress, start, blocks, callback, state, scan);
+	if (deriving != NULL)
+		cfd_deriving_end(deriving);
 	if (build != NULL)
 		cfd_build_end(build);
 	return tuples;
@@ -184,6 +210,7 @@ index_validate_scan(Relation table, Relation index, struct IndexInfo *info, Snap
 {
 	const TableAmRoutine *own = table->rd_tableam;
 
+	cfd_search_indexes(table);
 	table->rd_tableam = heap;
 	PG_TRY();
 	{

@@ -1,6 +1,7 @@
 /*
  * unready.c
- *	  Partial indexes without a client; see unready.h.
+ *	  Partial indexes and indexes on expressions without a client; see
+ *	  unready.h.
  *
  * REINDEX and CREATE INDEX CONCURRENTLY still fail without a client, because
  * both mark an index valid after building it.
@@ -48,12 +49,19 @@ cfd_asks_keeper(Node *node, void *context)
 		expression_tree_walker(node, cfd_asks_keeper, context);
 }
 
+/* Whether an index's rows depend on what the keeper computes. */
+static bool
+index_asks_keeper(Relation index)
+{
+	return cfd_asks_keeper((Node *) RelationGetIndexPredicate(index), NULL) ||
+		cfd_asks_keeper((Node *) RelationGetIndexExpressions(index), NULL);
+}
+
 bool
 cfd_unready_build(Relation index, const struct IndexInfo *info)
 {
-	return !cfd_channel.had_client && info->ii_Predicate != NIL && !info->ii_Concurrent &&
-		info->ii_ExclusionOps == NULL && !ReindexIsProcessingIndex(RelationGetRelid(index)) &&
-		cfd_asks_keeper((Node *) info->ii_Predicate, NULL);
+	return !cfd_channel.had_client && !info->ii_Concurrent && info->ii_ExclusionOps == NULL &&
+		!ReindexIsProcessingIndex(RelationGetRelid(index)) && index_asks_keeper(index);
 }
 
 void
@@ -74,9 +82,9 @@ cfd_unready_mark(Relation table, Oid index)
 		CatalogTupleUpdate(catalog, &tuple->t_self, tuple);
 		CacheInvalidateRelcache(table);
 		ereport(NOTICE,
-				(errmsg("partial index \"%s\" of relation \"%s\" is not kept, and becomes invalid",
+				(errmsg("index \"%s\" of relation \"%s\" is not kept, and becomes invalid",
 						get_rel_name(index), RelationGetRelationName(table)),
-				 errdetail("Its predicate compares protected values, and there is no client session."),
+				 errdetail("Its predicate or an expression computes with protected values, and there is no client session."),
 				 errhint("Have it built through the Confide proxy: REINDEX INDEX.")));
 	}
 	heap_freetuple(tuple);
@@ -95,7 +103,7 @@ cfd_unready_insert(Relation table)
 		/* The statement takes the same lock. */
 		Relation	index = index_open(lfirst_oid(cell), RowExclusiveLock);
 
-		if (index->rd_index->indisready && cfd_asks_keeper((Node *) RelationGetIndexPredicate(index), NULL))
+		if (index->rd_index->indisready && index_asks_keeper(index))
 		{
 			cfd_unready_mark(table, lfirst_oid(cell));
 			any = true;

@@ -1,10 +1,10 @@
 /*
  * unready.h
- *	  Partial indexes whose predicate compares protected values, in a
- *	  session without a client.
+ *	  Partial indexes whose predicate compares protected values, and indexes
+ *	  on expressions that compute with them, in a session without a client.
  *
  * Such a session, for example a superuser who restores a dump, cannot find out
- * which rows belong in the index. This module does not build the indexes
+ * which rows belong in the index, or where. This module does not build the indexes
  * later; their owner runs REINDEX through the proxy.
  *
  * Invariant: an index that lacks a row is marked neither valid nor ready in

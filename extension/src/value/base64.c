@@ -6,6 +6,7 @@
  */
 #include "postgres.h"
 
+#include "compat/compat.h"
 #include "value/base64.h"
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";

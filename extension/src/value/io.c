@@ -17,6 +17,7 @@
  */
 #include "postgres.h"
 
+#include "compat/compat.h"
 #include "known/known.h"
 #include "session/channel.h"
 #include "lib/stringinfo.h"

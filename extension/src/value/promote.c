@@ -73,12 +73,11 @@ tell_logged(const uint32 *partitions, int count)
  * terminating zero byte.
  */
 static void
-put_column_name(StringInfo names, Oid relation, int attribute)
+put_column_name(StringInfo names, Oid relation, const char *column)
 {
 	Oid			namespace = get_rel_namespace(relation);
 	char	   *schema = isTempNamespace(namespace) ? "pg_temp" : get_namespace_name(namespace);
 	char	   *table = get_rel_name(relation);
-	char	   *column = get_attname(relation, attribute, true);
 
 	if (schema == NULL || table == NULL || column == NULL)
 		return;
@@ -88,11 +87,12 @@ put_column_name(StringInfo names, Oid relation, int attribute)
 }
 
 /*
- * Opens the partition of a column; relation 0 stands for constants in
- * catalogs. Sets *logged if a redo record was written.
+ * Opens the partition of a column with this name; relation 0 stands for
+ * constants in catalogs. Sets *logged if a redo record was written.
  */
 static uint32
-open_partition(Oid relation, int attribute, int32 typmod, uint8 type, bool permanent, bool *logged)
+open_named(Oid relation, const char *column, int attribute, int32 typmod, uint8 type, bool permanent,
+		   bool *logged)
 {
 	CfdWirePartitionOpen body = {
 		.database = MyDatabaseId,.relation = relation,.attribute = attribute,.typmod = typmod,.t = type
@@ -107,8 +107,8 @@ open_partition(Oid relation, int attribute, int32 typmod, uint8 type, bool perma
 	if (attribute != CFD_LEDGER_ATTRIBUTE || !RecoveryInProgress())
 		cfd_state_need_fids();
 	initStringInfo(&names);
-	if (OidIsValid(relation) && attribute != CFD_LEDGER_ATTRIBUTE)
-		put_column_name(&names, relation, attribute);
+	if (column != NULL)
+		put_column_name(&names, relation, column);
 	answer = cfd_call(CFD_KIND_PARTITION_OPEN, &body, sizeof(body), names.data, names.len, &length);
 	pfree(names.data);
 	CFD_DECODE(partition_open_answer, answer, length, &read);
@@ -117,6 +117,17 @@ open_partition(Oid relation, int attribute, int32 typmod, uint8 type, bool perma
 		cfd_violation("impossible partition");
 	*logged = log_redo_record((const char *) read.record, read.record_length, permanent);
 	return partition;
+}
+
+/* As open_named, with the column's name from the catalog. */
+static uint32
+open_partition(Oid relation, int attribute, int32 typmod, uint8 type, bool permanent, bool *logged)
+{
+	char	   *column = NULL;
+
+	if (OidIsValid(relation) && attribute != CFD_LEDGER_ATTRIBUTE)
+		column = get_attname(relation, attribute, true);
+	return open_named(relation, column, attribute, typmod, type, permanent, logged);
 }
 
 /*
@@ -255,6 +266,19 @@ cfd_reopen_columns(Relation relation)
 	/* A channel generation is never 0. */
 	((CfdColumns *) cfd_columns(relation))->generation = 0;
 	cfd_open_columns(relation);
+}
+
+uint32
+cfd_open_derived(Relation relation, const char *column, int attribute, int32 typmod, uint8 type)
+{
+	bool		logged;
+	uint32		partition;
+
+	cfd_begin();
+	partition = open_named(owner_of(relation), column, attribute, typmod, type, is_permanent(relation), &logged);
+	if (logged && is_permanent(relation))
+		tell_logged(&partition, 1);
+	return partition;
 }
 
 uint32

@@ -75,6 +75,11 @@ extern const CfdColumns *cfd_open_columns(Relation relation);
  * are written to the WAL.
  */
 extern void cfd_reopen_columns(Relation relation);
+/*
+ * Partition for what an index's expression makes of a table's columns, by the
+ * name and attribute number for such values (index/derived.c).
+ */
+extern uint32 cfd_open_derived(Relation relation, const char *column, int attribute, int32 typmod, uint8 type);
 /* Partition of a ledger table's log. */
 extern uint32 cfd_open_log(Relation relation);
 /* Promotes values and writes the redo record. Relation NULL: constants in catalogs. */

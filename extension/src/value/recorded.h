@@ -12,6 +12,8 @@
 
 /* Tells the snapshot of a statement that begins. */
 extern void cfd_recorded_statement(const QueryDesc *query);
+/* Tells that a statement has ended of which that was told. */
+extern void cfd_recorded_end(const QueryDesc *query);
 /* Tells the position in the WAL at which FIDs are freed. */
 extern void cfd_recorded_position(void);
 

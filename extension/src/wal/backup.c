@@ -8,6 +8,7 @@
  */
 #include "postgres.h"
 
+#include "compat/compat.h"
 #include "session/channel.h"
 #include "fmgr.h"
 #include "funcapi.h"

@@ -40,6 +40,7 @@
 #include "wal/fault.h"
 #include "wal/feed.h"
 #include "wal/marker.h"
+#include "wal/policy.h"
 #include "wal/recovery.h"
 #include "wal/rmgr.h"
 #include "wal/slot.h"
@@ -172,6 +173,8 @@ cfd_recovery_checkpoint(void)
 	uint64		ticket;
 
 	cfd_state_asked(&ticket);
+	if (keeper.standing == CFD_STANDING_SERVES)
+		cfd_log_policies();
 	position = keeper.standing == CFD_STANDING_FOLLOWS ? keeper.applied : cfd_feed_position(&timeline);
 	body.position = position;
 	body.timeline = timeline;
@@ -276,6 +279,7 @@ cfd_recovery_begin_to_serve(void)
 	cfd_fault("after-done");
 	keeper.standing = CFD_STANDING_SERVES;
 	admit(PG_UINT64_MAX, false);
+	cfd_log_policies();
 }
 
 static void

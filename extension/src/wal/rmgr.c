@@ -34,6 +34,9 @@
 #define KIND_SWEEP 3
 #define KIND_DROP 4
 #define KIND_RUNS 5
+#define KIND_POLICY 6
+#define KIND_LEASE 7
+#define KIND_ADOPTED 8
 /* The resource manager may use the upper four bits of the info byte. */
 #define INFO_OF_KIND(kind) ((uint8) (((kind) & 0x0f) << 4))
 #define KIND_OF_INFO(info) (((info) & ~XLR_INFO_MASK) >> 4)
@@ -70,12 +73,18 @@ identify(uint8 info)
 			return "PROMOTION";
 		case KIND_RUNS:
 			return "PROMOTION_RUNS";
+		case KIND_LEASE:
+			return "LEASE";
+		case KIND_ADOPTED:
+			return "ADOPTED";
 		case KIND_PARTITION:
 			return "PARTITION";
 		case KIND_SWEEP:
 			return "SWEEP";
 		case KIND_DROP:
 			return "DROP";
+		case KIND_POLICY:
+			return "POLICY";
 		default:
 			return NULL;
 	}

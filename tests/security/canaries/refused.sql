@@ -22,5 +22,4 @@ SELECT array_position(ARRAY[name], '%(v)s') FROM p
 SELECT xmlelement(name a, name, '%(v)s') FROM p
 SELECT jsonb_set(b, '{%(v)s}', '"%(v)s"') FROM doc
 CREATE STATISTICS s ON id, (name || '%(v)s') FROM p
-CREATE INDEX ON p ((name || '%(v)s'))
 CREATE FUNCTION f() RETURNS SETOF p LANGUAGE plpgsql AS $$ BEGIN RETURN QUERY SELECT * FROM p WHERE name <> '%(v)s'; END $$

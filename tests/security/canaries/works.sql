@@ -68,6 +68,7 @@ ALTER TABLE p ALTER name SET DEFAULT '%(v)s', ADD CHECK (n <> %(n)s), ADD x enc_
 ALTER TABLE p ALTER n TYPE enc_numeric USING n + %(n)s
 ALTER TABLE p ALTER note TYPE enc_text USING note || '%(v)s'
 CREATE INDEX ON p (n) WHERE name <> '%(v)s'
+CREATE UNIQUE INDEX ON p ((name || '%(v)s'), (n + %(n)s)); INSERT INTO p (id, name, n) VALUES (7, '%(v)s', %(n)s); SELECT id FROM p WHERE name || '%(v)s' = 'b' ORDER BY name || '%(v)s'
 CREATE VIEW v AS SELECT id, name || '%(v)s' AS x FROM p WHERE n <> %(n)s; SELECT * FROM v WHERE x <> '%(v)s'; UPDATE v SET id = 2
 CREATE VIEW v AS SELECT id, name FROM p WHERE name <> '%(v)s' WITH CHECK OPTION; INSERT INTO v VALUES (2, 'b')
 CREATE MATERIALIZED VIEW v AS SELECT name || '%(v)s' AS x FROM p; REFRESH MATERIALIZED VIEW v

@@ -118,7 +118,8 @@ fn rings(h: &mut Header) {
     h.define("RING_MAGIC_OFFSET", ring::MAGIC_OFFSET);
     h.define("RING_VERSION_OFFSET", ring::VERSION_OFFSET);
     h.define("PERIOD_OFFSET", ring::PERIOD_OFFSET);
-    h.define("RECORDED_OFFSET", ring::RECORDED_OFFSET);
+    h.define("WATCH_OFFSET", ring::WATCH_OFFSET);
+    h.define("WATCH_STATEMENTS", ring::WATCH_STATEMENTS);
     h.define("MAPPING_BYTES", ring::MAPPING_BYTES);
     h.define("REQUEST_CONTROL", ring::REQUEST_CONTROL);
     h.define("REQUEST_DATA", ring::REQUEST_DATA);
@@ -174,6 +175,7 @@ fn messages(h: &mut Header, all: &[Message]) {
         ("Columns of batches", "COLUMN", message::column::NUMBERS),
         ("Tokens", "TOKEN", message::token::NUMBERS),
         ("Ledgers", "LEDGER", message::ledger::NUMBERS),
+        ("Values of indexes", "DERIVED", message::derived::NUMBERS),
         ("Delivery", "DELIVERY", message::delivery::NUMBERS),
     ] {
         h.section(title);
@@ -198,6 +200,9 @@ fn envelopes(h: &mut Header) {
     h.define("ENVELOPE_FLAG_HANDLE", envelope::FLAG_HANDLE);
     h.define("ENVELOPE_FLAG_BATCH", envelope::FLAG_BATCH);
     h.define("ENVELOPE_FLAG_KEYED", envelope::FLAG_KEYED);
+    h.define("ENVELOPE_FLAG_FITTED", envelope::FLAG_FITTED);
+    h.define("ENVELOPE_COLUMN_BYTES", envelope::COLUMN_BYTES);
+    h.define("ENVELOPE_TARGET_BYTES", envelope::TARGET_BYTES);
     h.define("ENVELOPE_COUNT_BYTES", envelope::COUNT_BYTES);
     h.define("ENVELOPE_REFERENCE", envelope::REFERENCE);
     h.define("BATCH_MAX", envelope::BATCH_MAX);
@@ -215,6 +220,8 @@ fn cells(h: &mut Header) {
         ("SEALED", usize::from(cell::SEALED)),
         ("TOKENED", usize::from(cell::TOKENED)),
         ("COLUMN_BYTES", cell::COLUMN_BYTES),
+        ("GENERATION_AT", cell::GENERATION_AT),
+        ("GENERATION_BYTES", cell::GENERATION_BYTES),
         ("HEADER_BYTES", cell::HEADER_BYTES),
         ("TAG_BYTES", cell::TAG_BYTES),
         ("TOKEN_BYTES", cell::TOKEN_BYTES),

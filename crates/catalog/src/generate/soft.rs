@@ -54,6 +54,11 @@ pub(super) fn sql() -> String {
             "CREATE CAST ({name} AS {name}) WITH FUNCTION {name}({name}, int4, bool) AS IMPLICIT;"
         );
         comparisons(&mut out, &name);
+        let opened = format!("pg_catalog.enc_{}", t.plain_name());
+        let _ = writeln!(
+            out,
+            "CREATE FUNCTION {opened}({name}) RETURNS {opened} AS 'MODULE_PATHNAME', 'cfd_soft_open' LANGUAGE C STRICT STABLE PARALLEL RESTRICTED COST 8;\nCREATE CAST ({name} AS {opened}) WITH FUNCTION {opened}({name});"
+        );
     }
     for t in SUMS {
         let name = format!("pg_catalog.soft_sum_{}", t.plain_name());

@@ -27,6 +27,10 @@ numbers! {
     NOT_PROMOTED: u64 = u64::MAX;
     /// In [`Kind::GarbageBegin`]: all partitions of a database that is no more.
     WHOLE_DATABASE: u32 = u32::MAX;
+    /// The largest number of FIDs of a column in one lease.
+    LEASE_MAX: u32 = 1024;
+    /// The largest number of columns in one lease.
+    LEASE_COLUMNS_MAX: u32 = 64;
     /// What [`Kind::RecoveryState`] answers: the keeper needs the WAL from its checkpoint on.
     STANDING_RECOVERS: u32 = 0;
     /// ...: it serves a cluster that writes, and needs no WAL.
@@ -158,6 +162,8 @@ pub mod snapshot {
         /// Flag: the statement may see rows that others changed after its snapshot, because it
         /// changes or locks rows, and reads what is committed.
         FOLLOWS: u32 = 1;
+        /// Flag: it is no snapshot, but a statement that was told has ended.
+        ENDS: u32 = 2;
         /// The largest number of transactions in progress that are told.
         RUNNING_MAX: usize = 4096;
         /// The hash of no text.
@@ -269,5 +275,20 @@ pub mod ledger {
         CONSISTENCY: u32 = 1;
         /// And the proof that a version is in it.
         INCLUSION: u32 = 2;
+    }
+}
+
+/// Values of an index's expression, which belong to the table and are in partitions of their own.
+pub mod derived {
+    numbers! {
+        /// Attribute numbers from here on are no columns': what an index's expression makes of
+        /// one column has this plus the column's number.
+        ATTRIBUTE: i32 = 65536;
+        /// ... of several columns: this plus a hash of their names.
+        SEVERAL: i32 = 131_072;
+        /// Stands before each column's name in the name of what is made of several.
+        MARK: u8 = 1;
+        /// Maximum number of these columns.
+        SOURCES_MAX: u32 = 16;
     }
 }

@@ -56,6 +56,13 @@ record! {
         /// How many there are, not 0.
         length: u32 => 4 zeros,
     }
+    /// Identity of a column, as envelopes name it.
+    Identity {
+        /// Its first half.
+        high: u64,
+        /// Its second half.
+        low: u64,
+    }
     /// A registered program, and where its results go.
     Target {
         /// Handle of the program.
@@ -174,6 +181,13 @@ structure! {
         length: u32;
         /// Its bytes.
         envelope: &'a [u8] [length],
+    }
+    /// A cell of several.
+    SealedCell<'a> {
+        /// Its length; 0: there is none.
+        length: u32;
+        /// Its bytes.
+        cell: &'a [u8] [length],
     }
     /// A column of a result that shall be signed.
     ResultColumn<'a> {
@@ -326,6 +340,13 @@ messages! {
         now: i64,
     };
 
+    /// Which statement the messages from here on belong to. Sent only where the keeper has asked for it
+    /// (`ring::WATCH_OFFSET`), and only when it is another one than before.
+    Statement = 35, body {
+        /// Identifier of its query, as `pg_stat_statements` shows it; 0: it is not known yet.
+        query: u64,
+    };
+
     /// Session's leader only. Other channels may join the session with this pass, which the leader
     /// has drawn, until it is withdrawn or another one is announced.
     Announce = 26, body {
@@ -369,6 +390,18 @@ messages! {
         /// The client's envelope.
         envelope: &'a [u8] [],
     } answer {};
+    /// What owners of columns and definitions said that the WAL does not have yet.
+    PolicyLog = 59, body {} answer<'a> {
+        /// Number of the record.
+        number: u64;
+        /// A redo record; empty: the WAL has everything.
+        record: &'a [u8] [],
+    };
+    /// The record of [`Kind::PolicyLog`] with this number is in the WAL and on disk.
+    PolicyLogged = 60, body {
+        /// The number.
+        number: u64,
+    };
     /// An index of a column is built. Where a client builds it, or who has a restore ticket, the
     /// column's values may be compared without a client from then on, to keep it.
     IndexBuilt = 24, body {
@@ -376,8 +409,8 @@ messages! {
         partition: u32 => 4 zeros,
     };
 
-    /// Whose rows a statement sees: told when it starts, while something is recorded. The keeper does
-    /// nothing with it but record it.
+    /// Whose rows a statement sees: told when it starts, while something is recorded; and once more
+    /// when it has ended. The keeper does nothing with it but record it.
     Snapshot = 40, body<'a> {
         /// Of the client's text ([`super::snapshot::hash`]); 0: a query within the statement before.
         text: u64,
@@ -389,7 +422,7 @@ messages! {
         xmax: u32,
         /// The statement's own transaction; 0: it has changed nothing yet.
         own: u32,
-        /// [`super::snapshot::FOLLOWS`].
+        /// [`super::snapshot::FOLLOWS`] or [`super::snapshot::ENDS`].
         flags: u32,
         /// Number of others in progress between these.
         count: u32 => 4 zeros;
@@ -493,6 +526,34 @@ messages! {
         /// For each value of which one was wanted, as [`super::delivery::DELIVERY`] has it; empty if the
         /// keeper gives none. None at all if it gives none from there on.
         envelopes: Each<'a, Sealed<'a>> [],
+    };
+    /// Leases FIDs of columns to the channel: the database gives them to values that the client has
+    /// fitted to the columns and sealed ([`crate::envelope::FLAG_FITTED`]), and announces each with
+    /// [`Kind::Adopt`]. FIDs that were not used when the channel ends are free again.
+    Lease = 61, body<'a> {
+        /// How many for each column, at most [`super::LEASE_MAX`].
+        count: u32,
+        /// Number of columns, at most [`super::LEASE_COLUMNS_MAX`].
+        columns: u32;
+        /// Partitions of the columns.
+        partitions: List<'a, u32> [columns],
+    } answer<'a> {
+        /// Number of runs; 0: nothing is leased.
+        count: u32,
+        /// Number of columns.
+        columns: u32;
+        /// The FIDs.
+        runs: List<'a, Run> [count],
+        /// Which column each partition is of: what an envelope must name.
+        names: List<'a, Identity> [columns],
+        /// A redo record, which must be in the WAL before any record with one of the FIDs.
+        record: &'a [u8] [],
+    };
+    /// Gives leased FIDs the values that a client has sealed.
+    Adopt = 62, body<'a> {
+        ;
+        /// A redo record of adopted values, as it is logged (crate `redo`).
+        record: &'a [u8] [],
     };
     /// The redo record of a partition's making is in the WAL and on disk.
     PartitionLogged = 51, body {
@@ -1267,5 +1328,36 @@ messages! {
         ;
         /// The token; empty for NULL.
         token: &'a [u8] [],
+    };
+    /// Which key a column's cells are sealed with.
+    CellKey = 121, body<'a> {
+        ;
+        /// Names of schema, relation and column, each ended by a zero byte.
+        name: &'a [u8] [],
+    } answer<'a> {
+        /// Generation of the key.
+        generation: u32,
+        /// 1 while cells under older keys are opened, too.
+        turning: u32;
+        /// What names the column in cells.
+        column: &'a [u8] [],
+    };
+    /// Seals cells of a column anew, under its present key. Only while the key is being changed, for a
+    /// client who may change it.
+    CellReseal = 122, body<'a> {
+        /// Their type.
+        t: TypeCode,
+        /// [`crate::cell::WITH_TOKEN`].
+        flags: u8 => 2 zeros,
+        /// Length of the names.
+        length: u32;
+        /// Names of schema, relation and column, each ended by a zero byte.
+        name: &'a [u8] [length],
+        /// The cells.
+        cells: Each<'a, SealedCell<'a>> [],
+    } answer<'a> {
+        ;
+        /// The new ones.
+        cells: Each<'a, SealedCell<'a>> [],
     };
 }

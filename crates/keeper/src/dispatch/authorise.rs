@@ -8,6 +8,7 @@
 //! labelled before it becomes available; without `require_grants` nothing is labelled or checked.
 
 use super::Connection;
+use crate::derived;
 use crate::fail::{self, Failure};
 use crate::masks::Mask;
 use crate::program::Program;
@@ -34,6 +35,8 @@ pub(super) struct Remembered {
     latest_tallied: [Option<(Label, Arc<Tally>)>; LATEST],
     /// The masks shown instead of values, valid until the policies change.
     pub(super) masks: HashMap<Label, Option<Mask>>,
+    /// The names by which a column has a budget, valid as long as the masks.
+    pub(super) budgeted: HashMap<ColumnId, Vec<ColumnId>>,
     unions: HashMap<(Label, Label), Label>,
     /// What was found to be covered. Grants only grow as long as the client is the same.
     covered: HashSet<(Label, u8)>,
@@ -115,6 +118,7 @@ impl Connection {
         let by = self.client.as_ref().map_or("-", |c| c.name.as_str());
         let audit = &self.keeper.audit;
         standing.add(&grant, |lasting| {
+            self.may_say()?;
             audit.note("standing-grant", by, lasting.to_string())
         })?;
         let grants = &self.session.grants;
@@ -143,6 +147,7 @@ impl Connection {
         let mut remembered = self.remembered.borrow_mut();
         remembered.covered.clear();
         remembered.masks.clear();
+        remembered.budgeted.clear();
         remembered.deliverable.clear();
         remembered.latest_covered = Default::default();
     }
@@ -255,7 +260,7 @@ impl Connection {
             (id, _) if id == ColumnId::default() => return Ok(UNKNOWN),
             (id, _) => Origin {
                 others: 0,
-                columns: vec![id],
+                columns: self.sources(&id),
             },
         };
         let label = self.write_provenance().number(origin)?;
@@ -361,11 +366,37 @@ impl Connection {
         if !self.is_bound() {
             return Ok(());
         }
-        let target = self.keeper.store.get(partition);
-        let target = target
-            .and_then(|p| p.column())
+        let found = self.keeper.store.get(partition);
+        let (key, target) = found
+            .and_then(|p| p.key().zip(p.column()))
             .ok_or_else(store::unresolved)?;
-        self.authorise_write_to(label, target)
+        match key.is_derived() {
+            true => self.authorise_index(label, target.0),
+            false => self.authorise_write_to(label, target),
+        }
+    }
+
+    /// The columns that values under a name were made of.
+    fn sources(&self, column: &ColumnId) -> Vec<ColumnId> {
+        let name = self.keeper.standing.name_of(column);
+        name.map_or_else(|| vec![*column], |name| derived::sources(&name))
+    }
+
+    /// Checks whether values with this label may be stored as those of an index's expression: the
+    /// index is one that a client has made, and they keep the label.
+    fn authorise_index(&self, label: Label, target: ColumnId) -> Result<(), Failure> {
+        let origin = self.origin(label);
+        self.may_see(&origin)?;
+        let standing = &self.keeper.standing;
+        let sources = self.sources(&target);
+        let kept = |c: &ColumnId| sources.iter().any(|s| standing.stands_for(s, c));
+        let covered = origin.columns.iter().all(kept)
+            && !origin.columns.is_empty()
+            && standing.cover_always(&origin, family::COMPARE);
+        match covered {
+            true => Ok(()),
+            false => Err(self.unauthorised("index", &origin, Some(target))),
+        }
     }
 
     /// Like [`Self::authorise_write`]; the target is the column, and whether it is a constant of a

@@ -1,5 +1,5 @@
 //! Cells of the family `rnd_`: `CellOpen`, `CellSeal`, `CellCompare`, `CellHash`,
-//! `CellToken`.
+//! `CellToken`, `CellKey`, `CellReseal`.
 //!
 //! A value from a cell has the label of the column that the cell was sealed for, wherever the cell
 //! was found; so a cell that was moved is still refused to clients that may not use its column.
@@ -13,17 +13,33 @@ use crate::cells::{self, Opened};
 use crate::fail::{self, Failure};
 use crate::program::vector;
 use crate::provenance::{self, Origin, TAKEN, column_id};
+use crate::rotation::not_the_owner;
 use crate::told::Told;
 use contract::cell::{FOR_INDEX, WITH_TOKEN};
+use contract::codec::Part;
 use contract::message::NULL_RESULT;
+use contract::message::table::SealedCell;
 use contract::{TypeCode, answer, body};
 use grant::family;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use store::{ColumnId, Entry, Label};
 use values::{Error, Value};
 
 /// Used instead of a column for constants of definitions.
 const CONSTANTS: ColumnId = [0xff; contract::cell::COLUMN_BYTES];
+
+fn no_column() -> Error {
+    fail::malformed("The message names no column.")
+}
+
+fn not_turning() -> Error {
+    Error::new(
+        b"55000",
+        "confide: the key of the column is not being changed",
+    )
+    .hint("Use \"confide rotate-column\".")
+}
 
 /// A value to be compared or hashed.
 struct Operand {
@@ -68,7 +84,7 @@ impl Connection {
         for cell in cells.filter(|cell| !cell.is_empty()) {
             if let Some(fid) = cells::loose(cell) {
                 label = self.union(label, self.operands(&[fid])?.label)?;
-            } else if let Some(column) = cells::column_of(cell)
+            } else if let Some(column) = self.keeper.cells.column_of(cell)
                 && latest != Some(column)
             {
                 latest = Some(column);
@@ -184,6 +200,54 @@ impl Connection {
         self.session.counters.declassified.fetch_add(1, Relaxed);
         self.told(operand.label, Told::Tokens, 1)?;
         self.answer(&answer::CellHash { hash });
+        Ok(())
+    }
+
+    /// Anybody can see the generation in cells.
+    pub(super) fn cell_key(&mut self, body: body::CellKey<'_>) -> Result<(), Failure> {
+        let column = column_name(body.name)?.ok_or_else(no_column)?;
+        let id = column_id(&column);
+        let generation = self.keeper.cells.generation(&id);
+        let changing = generation.turning && generation.current > 0;
+        self.answer(&answer::CellKey {
+            generation: generation.current,
+            turning: u32::from(changing),
+            column: &id,
+        });
+        Ok(())
+    }
+
+    /// Seals cells of a column anew. One that cannot be opened, or is another column's, is left out.
+    pub(super) fn cell_reseal(&mut self, body: body::CellReseal<'_>) -> Result<(), Failure> {
+        self.need_client()?;
+        let column = column_name(body.name)?.ok_or_else(no_column)?;
+        let id = column_id(&column);
+        let keeper = Arc::clone(&self.keeper);
+        let name = self.client.as_ref().map_or("", |client| &client.name);
+        if !keeper.viewers.may_rotate(&self.ruled(&id), name) {
+            return Err(not_the_owner().into());
+        }
+        let generation = keeper.cells.generation(&id);
+        if !generation.turning || generation.current == 0 {
+            return Err(not_turning().into());
+        }
+        self.keeper.name_cells(&id, &column);
+        let token = body.flags & WITH_TOKEN != 0;
+        let mut new = Vec::new();
+        for old in body.cells.iter() {
+            new.clear();
+            if let Ok(opened) = self.open_cell(old.cell, body.t)
+                && (opened.column == id || keeper.standing.stands_for(&id, &opened.column))
+            {
+                keeper.cells.seal(id, &opened.value, token, &mut new)?;
+                self.session.counters.sealed.fetch_add(1, Relaxed);
+            }
+            let sealed = SealedCell {
+                length: new.len() as u32,
+                cell: &new,
+            };
+            sealed.put(&mut self.reply);
+        }
         Ok(())
     }
 

@@ -7,6 +7,7 @@ use crate::fault;
 use crate::provenance::column_id;
 use contract::codec::{Each, Fixed, List, Part};
 use contract::fid::ARENA_BASE;
+use contract::message::derived;
 use contract::message::table::Move;
 use contract::message::{BODY_MAX, NOT_PROMOTED};
 use contract::{Fid, answer, body};
@@ -18,8 +19,9 @@ use values::Value;
 /// A redo record takes no more values after reaching this size.
 const RECORD_BYTES: usize = 4 * 1024 * 1024;
 
-/// Maximum length of three PostgreSQL names.
-const NAME_BYTES: usize = 3 * 256;
+/// Maximum length of the names of a schema, a relation, and the columns that an index's expression
+/// combines.
+const NAME_BYTES: usize = (2 + derived::SOURCES_MAX as usize) * 256;
 
 /// What to do with a source of a promotion.
 enum Source {
@@ -55,6 +57,9 @@ impl Connection {
             layout: Layout::of(body.t, body.typmod),
         };
         let column = column_name(body.name)?;
+        if !key.is_derived() && column.as_ref().is_some_and(crate::derived::is_combined) {
+            return Err(fail::malformed("No column can have this name.").into());
+        }
         if key.is_log()
             && self.may_write().is_err()
             && let Some(partition) = self.keeper.store.find(&key)
@@ -285,6 +290,7 @@ impl Connection {
             // No statement is running: the remaining aggregations were abandoned because of an
             // error.
             self.aggregations.clear();
+            self.forget_buffers();
         }
         if ended && self.leads {
             self.session.end_statement();

@@ -4,20 +4,22 @@
 //! finds out. What is remembered is what [`super::search`] is told with each message, and no value.
 //!
 //! Invariants: each comparison is one that the session may have declassified alone, asked for by a message of its own; no channel
-//! remembers more than [`REMEMBERED_MAX`] FIDs; a recorded channel remembers only pages that were sent while it is recorded
-//! (`recorded`), so that its recording is whole.
+//! remembers more than [`REMEMBERED_MAX`] FIDs; a recording has each page that was searched, also one that was sent before it began.
 
 use super::Connection;
 use crate::fail::{self, Failure};
-use contract::codec::List;
+use crate::tape::Tape;
+use contract::codec::{List, Part};
 use contract::message::ROWS_MAX;
 use contract::message::search::{
     BESIDE, LEVELS_MAX, NO_PAGE, PAGES_MAX, REMEMBERED_MAX, UNKNOWN, VALUES_MAX,
 };
 use contract::message::table::Place;
-use contract::{Fid, answer, body};
+use contract::{Fid, Kind, answer, body};
+use recording::Outcome;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
 
 /// A page, as it was sent.
 struct Page {
@@ -29,6 +31,8 @@ struct Page {
     stored: u64,
     /// Its children that were sent, by the number of keys before them: page and [`Page::stored`].
     below: HashMap<u32, (u32, u64)>,
+    /// The file of a recording that has it (`tape`).
+    recorded: u64,
 }
 
 /// The pages of a channel.
@@ -38,6 +42,8 @@ pub(super) struct Pages {
     fids: usize,
     stored: u64,
     forgotten: u32,
+    /// Those that the last message searched.
+    searched: Vec<u32>,
 }
 
 impl Pages {
@@ -67,6 +73,7 @@ impl Pages {
             keys: body.fids.iter().collect(),
             stored: self.stored,
             below: HashMap::new(),
+            recorded: 0,
         };
         self.pages.insert(body.page, page);
         self.link(body);
@@ -90,7 +97,7 @@ impl Pages {
     }
 
     /// As if none had been sent. The answer to the next message says so.
-    pub(super) fn forget_all(&mut self) {
+    fn forget_all(&mut self) {
         *self = Pages {
             stored: self.stored,
             forgotten: self.forgotten.wrapping_add(1),
@@ -117,8 +124,12 @@ impl Connection {
             return Err(fail::malformed("There are no such values.").into());
         }
         let mut pages = std::mem::take(&mut self.pages);
+        pages.searched.clear();
         let done = pages.keep(&body).and_then(|()| self.walk(&pages, &body));
         let forgotten = pages.forgotten;
+        if let Ok(levels) = &done {
+            pages.searched.extend(levels);
+        }
         self.pages = pages;
         let levels = done?;
         let mut numbers = Vec::with_capacity(4 * levels.len());
@@ -133,6 +144,50 @@ impl Connection {
             places: List::new(&places),
         });
         Ok(())
+    }
+
+    /// Records the pages that the last message searched, as if they were sent again, unless this file
+    /// of the recording has them. `sent`: the one that the message brought.
+    pub(super) fn tell_pages(&mut self, tape: &Tape, at: (Instant, Duration), sent: u32) {
+        let (part, wanted) = (tape.part(), tape.is_wanted());
+        let mut pages = std::mem::take(&mut self.pages);
+        for number in &pages.searched {
+            let Some(page) = pages.pages.get_mut(number) else {
+                continue;
+            };
+            if page.recorded != part && *number != sent {
+                let fids: Vec<u8> = page
+                    .keys
+                    .iter()
+                    .flat_map(|fid| fid.0.to_le_bytes())
+                    .collect();
+                let mut message = Vec::new();
+                body::Descend {
+                    page: *number,
+                    above: NO_PAGE,
+                    child: 0,
+                    values: 0,
+                    columns: page.columns as u32,
+                    keys: page.count as u32,
+                    sought: List::new(&[]),
+                    fids: List::new(&fids),
+                }
+                .put(&mut message);
+                let mut answer = Vec::new();
+                answer::Descend {
+                    forgotten: pages.forgotten,
+                    levels: 0,
+                    pages: List::new(&[]),
+                    places: List::new(&[]),
+                }
+                .put(&mut answer);
+                tape.note(Kind::Descend, &message, at, Outcome::Answer(&answer));
+            }
+            if wanted {
+                page.recorded = part;
+            }
+        }
+        self.pages = pages;
     }
 
     /// Replies with places, page by page; which pages these are.

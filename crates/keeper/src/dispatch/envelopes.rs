@@ -2,6 +2,7 @@
 
 use super::Connection;
 use crate::fail::{self, Failure};
+use crate::limits::Budget;
 use crate::provenance;
 use crate::told::Told;
 use contract::codec::List;
@@ -131,6 +132,7 @@ impl Connection {
                 let client = self.client.as_ref().ok_or_else(fail::no_client)?;
                 let (opener, label) = match parsed.origin {
                     Origin::Keeper => (&client.echo, provenance::EXPORT),
+                    _ if parsed.target.is_some() => (&client.opens_fitted, provenance::CLIENT),
                     _ => (&client.opener, provenance::CLIENT),
                 };
                 opener
@@ -222,10 +224,8 @@ impl Connection {
             return None;
         }
         // What the database hands out by itself is not counted against a budget.
-        let limited = || self.keeper.viewers.budget(&column);
-        if self.keeper.viewers.has_budgets()
-            && limited().is_some_and(|b| b.limit(Told::Shown).is_some())
-        {
+        let limits = |(_, budget): &(ColumnId, Budget)| budget.limit(Told::Shown).is_some();
+        if self.keeper.viewers.has_budgets() && self.budgets(&column).iter().any(limits) {
             return None;
         }
         let known = self.remembered.borrow().deliverable.contains(&partition);

@@ -6,9 +6,10 @@
 use super::Connection;
 use crate::fail::{self, Ended, Failure};
 use crate::session::Client;
+use channel::hidden;
 use contract::{answer, body};
-use envelope::Evidence;
 use envelope::handshake::Responder;
+use envelope::{Evidence, Opener};
 use evidence::Purpose;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
@@ -34,15 +35,22 @@ impl Connection {
 
     fn respond(&mut self, message: &[u8]) -> Result<(), Error> {
         let failed = |e: envelope::Error| fail::handshake(&e);
-        let mut responder = Responder::new(&self.keeper.keys.secret).map_err(failed)?;
-        let document = match responder.receive(message).map_err(failed)? {
+        let full = |_| fail::no_hidden_memory();
+        let begun = hidden::keys(|| {
+            let mut responder = Responder::new(&self.keeper.keys.secret)?;
+            let asks = responder.receive(message)?;
+            Ok((responder, asks))
+        });
+        let (mut responder, asks) = begun.map_err(full)?.map_err(failed)?;
+        let document = match asks {
             true => self.keeper.zone.show(Purpose::Session, message)?,
             false => Vec::new(),
         };
         let evidence = Evidence::new(self.session.id, document)
             .with_lease(self.keeper.config.session_lease_seconds);
         let made = Instant::now();
-        let answer = responder.respond(&evidence).map_err(failed)?;
+        let answer = hidden::keys(|| responder.respond(&evidence));
+        let answer = answer.map_err(full)?.map_err(failed)?;
         self.responder = Some((responder, made));
         self.answer(&answer::Handshake { message: &answer });
         Ok(())
@@ -50,10 +58,18 @@ impl Connection {
 
     fn finish(&mut self, message: &[u8]) -> Result<(), Error> {
         let failed = |e: envelope::Error| fail::handshake(&e);
+        let full = |_| fail::no_hidden_memory();
         let responder = self.responder.take();
         let (responder, made) =
             responder.ok_or_else(|| failed(envelope::Error::Handshake("message out of order")))?;
-        let (key, keys) = responder.finish(message).map_err(failed)?;
+        let finished = hidden::keys(|| {
+            let (key, keys) = responder.finish(message)?;
+            let storing = keys.storing()?;
+            let stored = (Opener::storing(&storing)?, storing);
+            Ok((key, keys.echo()?, stored, keys.into_keeper()?))
+        });
+        let (key, echo, (opens_fitted, storing), (sealer, opener)) =
+            finished.map_err(full)?.map_err(failed)?;
         let name = self.keeper.clients.name(&key);
         self.keeper.withdrawn.ring();
         let Some(name) = name else {
@@ -67,8 +83,6 @@ impl Connection {
                 .detail(format!("Its public key is {key}."))
                 .hint("Add the key to the keeper's file of authorised clients."));
         };
-        let echo = keys.echo().map_err(failed)?;
-        let (sealer, opener) = keys.into_keeper().map_err(failed)?;
         self.keeper.audit.key_used(&name, &key);
         tracing::info!(%key, name, session = self.session.id, "client session");
         let client = Client {
@@ -77,6 +91,8 @@ impl Connection {
             sealer,
             opener,
             echo,
+            storing: Arc::new(storing),
+            opens_fitted,
         };
         let session = &self.session;
         self.keeper.collect_from(session);

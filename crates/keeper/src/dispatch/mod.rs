@@ -20,6 +20,7 @@ mod evaluate;
 mod garbage;
 mod handshake;
 mod join;
+mod leases;
 mod ledger;
 mod load;
 mod policy;
@@ -28,6 +29,7 @@ mod rank;
 mod receipt;
 mod recorded;
 mod recovery;
+mod said;
 mod search;
 mod settings;
 mod shown;
@@ -49,7 +51,7 @@ use crate::tickets::Admitted;
 use contract::codec::{Malformed, Part};
 use contract::hello::{Hello, Status, Welcome};
 use contract::message::program::FIRST_HANDLE;
-use contract::{Fid, Kind};
+use contract::{Fid, Kind, body};
 use envelope::handshake::Responder;
 use garbage::Collection;
 use recovery::Worker;
@@ -64,6 +66,8 @@ use zeroize::{Zeroize, Zeroizing};
 
 /// A buffer larger than this is given back when its request is done.
 const KEEP_BYTES: usize = 1024 * 1024;
+/// A buffer larger than this is given back when its statement is done.
+const SMALL_BYTES: usize = 1024;
 /// Codes of kinds are smaller.
 const KINDS: usize = 128;
 
@@ -118,8 +122,12 @@ pub struct Connection {
     remembered: RefCell<authorise::Remembered>,
     /// What is recorded of it goes there.
     tape: Option<Arc<Tape>>,
+    /// What will be recorded once its answer was sent.
+    answered: Option<recorded::Answered>,
     /// Programs below this are one operation, of which a single row has a shorter way.
     singles_below: u32,
+    /// FIDs that are leased to the channel.
+    held: leases::Held,
 }
 
 /// Whether an answer to this may be the error of an earlier one-way request. Answers
@@ -132,6 +140,13 @@ fn tells_errors(kind: Kind) -> bool {
         kind,
         Ping | Handshake | DeclassifyBatch | DeclassifyGroups | EvalBatch | GetEnvelopes | Tokens
     )
+}
+
+fn same_client(one: Option<&Arc<Client>>, other: Option<&Arc<Client>>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+        (one, other) => one.is_none() && other.is_none(),
+    }
 }
 
 /// What a body says, if it is what its kind asks for.
@@ -185,7 +200,9 @@ impl Connection {
             token_key: None,
             remembered: RefCell::default(),
             tape,
+            answered: None,
             singles_below: FIRST_HANDLE,
+            held: leases::Held::default(),
         })
     }
 
@@ -274,6 +291,7 @@ impl Connection {
             Kind::GetEnvelopes => self.get_envelopes(take(body)?),
             Kind::Promote => self.promote(take(body)?),
             Kind::PromoteSearch => self.promote_search(take(body)?),
+            Kind::Lease => self.lease_fids(take(body)?),
             Kind::PromoteRuns => self.promote_runs(take(body)?),
             Kind::Search => self.search(take(body)?),
             Kind::SearchMany => self.search_many(take(body)?),
@@ -284,8 +302,11 @@ impl Connection {
             Kind::CellCompare => self.cell_compare(take(body)?),
             Kind::CellHash => self.cell_hash(take(body)?),
             Kind::CellToken => self.cell_token(take(body)?),
+            Kind::CellKey => self.cell_key(take(body)?),
+            Kind::CellReseal => self.cell_reseal(take(body)?),
             Kind::Ping | Kind::Fence => Ok(()),
             Kind::Policy => self.policy(take(body)?),
+            Kind::PolicyLog => self.policy_log(),
             Kind::Announce => self.announce(&take(body)?),
             Kind::Orderable => self.orderable(take(body)?),
             Kind::PartitionOpen => self.partition_open(take(body)?),
@@ -326,11 +347,16 @@ impl Connection {
             Kind::PutEnvelope => self.put_envelope(take(body)?),
             Kind::CellOpen => self.cell_open(take(body)?),
             Kind::RestoreTicket => self.restore_ticket(take(body)?),
+            Kind::PolicyLogged => {
+                self.policy_logged(take(body)?);
+                Ok(())
+            }
             Kind::IndexBuilt => {
                 self.index_built(&take(body)?);
                 Ok(())
             }
             Kind::Grant => self.grant(take(body)?),
+            Kind::Adopt => self.adopt(take(body)?),
             Kind::Withdraw => {
                 self.withdraw();
                 Ok(())
@@ -352,6 +378,8 @@ impl Connection {
             Kind::Settings => self.settings(take(body)?),
             Kind::Clock => self.clock(take(body)?),
             Kind::Snapshot => self.snapshot(take(body)?),
+            // What it says is for the tape only (`recorded`).
+            Kind::Statement => take::<body::Statement>(body).map(|_| ()),
             Kind::Forget => {
                 self.pending = None;
                 Ok(())
@@ -395,6 +423,9 @@ impl Connection {
             client.as_deref(),
             self.tape.take(),
         );
+        if !same_client(self.client.as_ref(), client.as_ref()) {
+            self.end_leases();
+        }
         self.client = client;
         self.ticket = ticket;
         self.forget_covered();
@@ -411,6 +442,18 @@ impl Connection {
         self.plain.shrink_to(KEEP_BYTES);
     }
 
+    /// Nothing of a statement that has ended stays in the buffers: what was opened, keys of columns on their way
+    /// to the client, answers.
+    fn forget_buffers(&mut self) {
+        for buffer in [&mut self.reply, &mut self.scratch, &mut *self.plain] {
+            match buffer.capacity() > SMALL_BYTES {
+                // Freed memory is overwritten.
+                true => *buffer = Vec::new(),
+                false => buffer.zeroize(),
+            }
+        }
+    }
+
     /// Gives back what an unusually large request made the buffers grow to.
     fn shrink(&mut self) {
         self.reply.shrink_to(KEEP_BYTES);
@@ -422,6 +465,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
+        self.end_leases();
         self.garbage_end();
         self.ledger_gone();
         self.settle();

@@ -11,10 +11,11 @@ use crate::session::{Client, Session};
 use crate::tape::{Tape, Whose};
 use crate::witness::{self, Source};
 use contract::codec::Part;
-use contract::{Kind, answer};
+use contract::message::search::NO_PAGE;
+use contract::{Kind, answer, body};
 use recording::{End, Order, Outcome};
 use std::sync::{Arc, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use store::ColumnId;
 use values::Error;
 
@@ -24,6 +25,24 @@ const GIVEN: [u8; 3] = [
     grant::origin::PLAIN,
     grant::origin::CLIENT | grant::origin::PLAIN,
 ];
+
+/// A request that is recorded once its answer was sent, so that no statement waits for that.
+pub(super) struct Answered {
+    tape: Arc<Tape>,
+    from: Instant,
+    /// The answer, if it is an error.
+    error: Option<Vec<u8>>,
+}
+
+/// Whoever waits for it need not any longer, also if it will never come.
+impl Drop for Answered {
+    fn drop(&mut self) {
+        self.tape.end_answer();
+    }
+}
+
+/// How often a recorded channel looks for what it was sent without being woken.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// Replaces the name of a column in a log of calls if there is none.
 const COMPUTED: &str = "computed";
@@ -45,34 +64,73 @@ pub(super) fn tape(
 }
 
 impl Connection {
-    /// Executes a request, and records it and its answer.
+    /// Executes a request, and records it. If it is answered, that is done by
+    /// [`Connection::answered_so`].
     #[cold]
     #[inline(never)]
     pub(super) fn recorded(&mut self, kind: Kind, body: &[u8]) -> Option<Result<(), Error>> {
-        let tape = self.tape.clone();
-        if let Some(tape) = tape.as_ref().filter(|tape| tape.has_calls()) {
-            return self.witnessed(Arc::clone(tape), kind, body);
+        let tape = self.tape.clone()?;
+        if tape.has_calls() {
+            return self.witnessed(tape, kind, body);
         }
         let from = Instant::now();
-        if let Some(tape) = tape.as_ref().filter(|tape| tape.wants_programs()) {
-            // What was said of pages before is not in this file.
-            self.pages.forget_all();
-            self.tell_programs(tape, from);
+        if tape.wants_programs() {
+            self.tell_programs(&tape, from);
+        }
+        if kind == Kind::Statement
+            && let Ok(body::Statement { query }) = Part::decode(body)
+        {
+            tape.statement(query);
         }
         let done = self.carry_out(kind, body);
-        let mut error = Vec::new();
-        let outcome = match &done {
-            None => Outcome::OneWay,
-            Some(Ok(())) => Outcome::Answer(&self.reply),
+        let error = match &done {
+            None => {
+                tape.note(kind, body, (from, from.elapsed()), Outcome::OneWay);
+                return done;
+            }
+            Some(Ok(())) => None,
             Some(Err(what)) => {
+                let mut error = Vec::new();
                 crate::fail::encode(what, &mut error);
-                Outcome::Error(&error)
+                Some(error)
             }
         };
-        if let Some(tape) = tape {
-            tape.note(kind, body, from, outcome);
-        }
+        tape.begin_answer();
+        self.answered = Some(Answered { tape, from, error });
         done
+    }
+
+    /// In which intervals the channel looks at its ring while nobody wakes it: what is told for a
+    /// recording wakes nobody.
+    #[inline]
+    pub fn looks_every(&self) -> Option<Duration> {
+        self.tape.as_ref().map(|_| LOOK)
+    }
+
+    /// Records a request whose answer was sent.
+    #[inline]
+    pub fn answered_so(&mut self, kind: Kind, body: &[u8]) {
+        if let Some(answered) = self.answered.take() {
+            self.note_answered(&answered, kind, body);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note_answered(&mut self, answered: &Answered, kind: Kind, body: &[u8]) {
+        let Answered { tape, from, error } = answered;
+        let at = (*from, from.elapsed());
+        if kind == Kind::Descend
+            && error.is_none()
+            && let Ok(body::Descend { page, columns, .. }) = Part::decode(body)
+        {
+            self.tell_pages(tape, at, if columns > 0 { page } else { NO_PAGE });
+        }
+        let outcome = match error {
+            Some(error) => Outcome::Error(error),
+            None => Outcome::Answer(&self.reply),
+        };
+        tape.note(kind, body, at, outcome);
     }
 
     /// Records programs registered earlier as if they were registered now.
@@ -81,7 +139,8 @@ impl Connection {
             let mut answer = Vec::new();
             answer::ProgramRegister { program }.put(&mut answer);
             let outcome = Outcome::Answer(&answer);
-            tape.note(Kind::ProgramRegister, &message, now, outcome);
+            let at = (now, Duration::ZERO);
+            tape.note(Kind::ProgramRegister, &message, at, outcome);
         }
     }
 
@@ -110,10 +169,12 @@ impl Connection {
                 }
                 let (principal, calls) = (scope.principal.clone(), scope.calls);
                 let (database, role, ring) = (scope.database, scope.role, scope.ring);
+                let statements = scope.statements.len();
                 let name = recorder.start(scope)?;
                 let kind = if calls { "log of calls" } else { "recording" };
                 let what = format!(
-                    "{kind} begins: {name}, of {principal:?}, database {database:?}, role {role:?}"
+                    "{kind} begins: {name}, of {principal:?}, database {database:?}, role {role:?}, \
+                     {statements} statements (0: all)"
                 );
                 self.keeper.audit.note("recording", by, what)?;
                 tracing::info!(
@@ -123,6 +184,7 @@ impl Connection {
                     database,
                     role,
                     ring,
+                    statements,
                     calls,
                     "recording begins"
                 );

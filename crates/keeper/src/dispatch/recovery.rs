@@ -61,6 +61,8 @@ impl Worker {
                 | Kind::Clock
                 | Kind::Snapshot
                 | Kind::Stats
+                | Kind::PolicyLog
+                | Kind::PolicyLogged
                 | Kind::Release => Ok(()),
                 _ => Err(refused("The recovery worker may not ask for it.")),
             },
@@ -100,7 +102,10 @@ impl Connection {
             store, delivery, ..
         } = &*self.keeper;
         let forget = || delivery.forget();
-        Ok(self.durable()?.redo(store, body.record, &forget)?)
+        match self.durable()?.redo(store, body.record, &forget)? {
+            Some(said) => self.hear(&said),
+            None => Ok(()),
+        }
     }
 
     pub(super) fn recovery_done(&mut self, body: body::RecoveryDone) -> Result<(), Failure> {
@@ -171,6 +176,9 @@ impl Connection {
         };
         let store = &self.keeper.store;
         let audit = self.keeper.audit.head()?;
-        Ok(self.durable()?.checkpoint(store, at, audit)?)
+        let leases = &self.keeper.leases;
+        // What is in the WAL before the checkpoint's position has been sent before this message.
+        leases.catch_up()?;
+        Ok(self.durable()?.checkpoint(store, at, (audit, leases))?)
     }
 }

@@ -5,11 +5,13 @@
 
 use super::Connection;
 use crate::fail::{self, Failure};
+use crate::limits::Budget;
 use crate::told::{KINDS, NOBODY, Spending, Spent, Told};
 use contract::{Fid, OpResult, TypeCode, answer, body};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
-use store::{Entry, Label};
+use store::{ColumnId, Entry, Label};
 use values::Value;
 
 /// Maximum number of lines in one answer.
@@ -67,10 +69,14 @@ impl Connection {
     fn spend_of(&self, label: Label, what: Told, rows: u64) -> Result<(), Failure> {
         let keeper = &self.keeper;
         let principal: Arc<str> = Arc::from(self.client.as_ref().map_or(NOBODY, |c| &c.name));
-        for column in &self.origin(label).columns {
-            let Some(budget) = keeper.viewers.budget(column) else {
-                continue;
-            };
+        let origin = self.origin(label);
+        let all = origin
+            .columns
+            .iter()
+            .flat_map(|column| self.budgets(column));
+        // A budget of a table is used once for values of several of its parts.
+        let all: BTreeMap<ColumnId, Budget> = all.collect();
+        for (column, budget) in &all {
             let Some(limit) = budget.limit(what) else {
                 continue;
             };
@@ -82,7 +88,7 @@ impl Connection {
             let spent = keeper.accounts.spend(&Spending {
                 principal: &principal,
                 column: *column,
-                budget,
+                budget: *budget,
                 what,
                 rows,
             })?;
@@ -98,6 +104,21 @@ impl Connection {
             }
         }
         Ok(())
+    }
+
+    /// The budgets of a column: its own, or those of its former names and of the tables that its table is a
+    /// part of.
+    pub(super) fn budgets(&self, column: &ColumnId) -> Vec<(ColumnId, Budget)> {
+        let viewers = &self.keeper.viewers;
+        let budget = |id: &ColumnId| Some((*id, viewers.budget(id)?));
+        if let Some(names) = self.remembered.borrow().budgeted.get(column) {
+            return names.iter().filter_map(budget).collect();
+        }
+        let found: Vec<_> = self.ruled(column).iter().filter_map(budget).collect();
+        let names = found.iter().map(|(id, _)| *id).collect();
+        let mut remembered = self.remembered.borrow_mut();
+        remembered.budgeted.insert(*column, names);
+        found
     }
 
     /// Like [`Self::told`]; if nothing is labelled, for the column of the first stored value.

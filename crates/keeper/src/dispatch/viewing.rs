@@ -9,6 +9,7 @@ use super::Connection;
 use crate::fail::{self, Failure};
 use crate::masks::Mask;
 use crate::provenance::{Origin, column_id};
+use crate::rotation::not_the_owner;
 use contract::body;
 use contract::envelope::{NONCE_BYTES, Origin as Maker};
 use envelope::Envelope;
@@ -25,6 +26,14 @@ const COMMANDS_MAX: usize = 4096;
 enum Said {
     Viewing(Command),
     Recording(Order),
+}
+
+fn is_about_keys(verb: Verb) -> bool {
+    use Verb::{RotateBack, RotateBegin, RotateEnd, TransferKey, WithdrawKey};
+    matches!(
+        verb,
+        RotateBegin | RotateEnd | RotateBack | TransferKey | WithdrawKey
+    )
 }
 
 fn said(plain: &[u8]) -> Result<Said, Error> {
@@ -60,6 +69,9 @@ impl Connection {
         let name = client.name.clone();
         self.wipe();
         let command = match said? {
+            Said::Viewing(command) if is_about_keys(command.verb) => {
+                return self.rotate(&command, &name, body.envelope);
+            }
             Said::Viewing(command) => self.meant(command),
             Said::Recording(order) => {
                 self.told_once(body.envelope)?;
@@ -69,6 +81,7 @@ impl Connection {
         if !self.keeper.config.require_grants {
             return Err(no_owners().into());
         }
+        self.may_say()?;
         self.told_once(body.envelope)?;
         let audit = &self.keeper.audit;
         let note = |number| audit.policy(&name, &command, number);
@@ -76,6 +89,28 @@ impl Connection {
         self.anchor()?;
         tracing::info!(by = name, verb = ?command.verb, column = ?command.column, to = command.word, "policy");
         self.keeper.reconsider();
+        Ok(())
+    }
+
+    /// Changes the key of a column of the family `rnd_`, or takes that of one of `soft_`.
+    fn rotate(&self, command: &Command, name: &str, envelope: &[u8]) -> Result<(), Failure> {
+        let keeper = &self.keeper;
+        let ruled = self.ruled(&column_id(&command.column));
+        if !keeper.viewers.may_rotate(&ruled, name) {
+            return Err(not_the_owner().into());
+        }
+        self.may_say()?;
+        self.told_once(envelope)?;
+        let note = |number| keeper.audit.policy(name, command, number);
+        if matches!(command.verb, Verb::TransferKey | Verb::WithdrawKey) {
+            let count = |all: Vec<_>| keeper.cells.transferred.set(all.into_iter());
+            keeper.viewers.transfer(command, note, count)?;
+        } else {
+            let count = |all| keeper.cells.set_generations(all);
+            keeper.viewers.rotate(command, note, count)?;
+        }
+        self.anchor()?;
+        tracing::info!(by = name, verb = ?command.verb, column = ?command.column, "key of a column");
         Ok(())
     }
 
@@ -106,6 +141,7 @@ impl Connection {
         };
         let is_new =
             |c: &Column, id: &ColumnId| c.schema != "pg_temp" && !held.contains(id) && !heard(id);
+        self.may_say()?;
         let client = self.client.as_ref().ok_or_else(fail::no_client)?;
         let note = |command: &Command, number| keeper.audit.policy(&client.name, command, number);
         let both = (creates, &grant.claims);
@@ -149,7 +185,7 @@ impl Connection {
 
     /// The names under which there are rules for a column: its own name, or former names and those
     /// of tables that its table is a part of.
-    fn ruled(&self, column: &ColumnId) -> Vec<ColumnId> {
+    pub(super) fn ruled(&self, column: &ColumnId) -> Vec<ColumnId> {
         let keeper = &self.keeper;
         let has = |id: &ColumnId| keeper.viewers.ruled_by(id).is_some();
         if has(column) {

@@ -52,13 +52,13 @@ impl Durable {
 /// If the files are not authentic, or are in use by a keeper.
 pub fn accept_backup(config: &Config, keys: &Keys) -> Result<String, String> {
     let root = keys.root();
-    let place = Place::of(config, root);
+    let place = Place::of(config, root)?;
     let accept = || -> Result<String, String> {
         let _held = super::lock(&place.directory)?;
         let files = Directory::open(&place.directory).map_err(|e| e.to_string())?;
         let counter = place.freshness.open();
-        let (from, to) =
-            Vault::accept(Box::new(files), counter, root).map_err(|e| e.to_string())?;
+        let (from, to) = Vault::accept(Box::new(files), counter, place.vault.clone())
+            .map_err(|e| e.to_string())?;
         let (mut vault, mut meta) = place.open()?;
         // From now on records of other runs belong to this store, too.
         if meta.run.take().is_some() {

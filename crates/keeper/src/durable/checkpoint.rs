@@ -8,10 +8,12 @@
 //! Invariant: segments of a partition named in the meta belong to the column named there; other
 //! segments are not read.
 
+use super::leased::Open;
 use super::lineage::Sent;
 use super::meta::Meta;
 use super::{At, Durable, Mode, State, other_cluster};
 use crate::fault;
+use crate::leases::{Leased, Leases};
 use ledger::audit::Head;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -89,7 +91,12 @@ impl Durable {
     ///
     /// # Errors
     /// If the vault fails; the previous checkpoint remains valid.
-    pub fn checkpoint(&self, store: &Store, at: At, audit: Head) -> Result<(), Error> {
+    pub fn checkpoint(
+        &self,
+        store: &Store,
+        at: At,
+        (audit, leases): (Head, &Leases),
+    ) -> Result<(), Error> {
         let At {
             system, position, ..
         } = at;
@@ -110,7 +117,7 @@ impl Durable {
         let began = std::time::Instant::now();
         let mut state = self.state();
         let whole = state.vault.is_none();
-        let written = match self.write(&mut state, store, at, (whole, audit)) {
+        let written = match self.write(&mut state, store, at, (whole, audit, leases)) {
             Ok(written) => written,
             Err(error) => {
                 state.vault = None;
@@ -172,12 +179,21 @@ impl Durable {
         done.map_err(|e| failed(&e))
     }
 
+    /// The FIDs that are leased and have no value. Called after the generation began: a lease that is not
+    /// listed has a record of this one.
+    fn leased(&self, open: &Open, leases: &Leases, store: &Store) -> Vec<Leased> {
+        match self.follows() {
+            true => open.list(),
+            false => leases.list(store),
+        }
+    }
+
     fn write(
         &self,
         state: &mut State,
         store: &Store,
         at: At,
-        (whole, audit): (bool, Head),
+        (whole, audit, leases): (bool, Head, &Leases),
     ) -> Result<u64, Error> {
         if whole {
             let (vault, _) = self.place.open().map_err(|e| failed(&e))?;
@@ -218,6 +234,8 @@ impl Durable {
                 false => Sent::default(),
             },
             audit,
+            leases: self.leased(&state.leases, leases, store),
+            said: self.said.point(),
             next: store.next_number(),
             partitions: store.list(),
             indexed: indexed(store),

@@ -85,6 +85,12 @@ impl History {
         open
     }
 
+    /// Whether no later record has set a slot.
+    pub fn permits(&self, order: Order, fid: u64) -> bool {
+        let before = self.slots.range(..=fid).next_back();
+        before.is_none_or(|(_, (stop, by))| *stop <= fid || *by <= order)
+    }
+
     fn overlapping(&self, first: u64, end: u64) -> Vec<(u64, (u64, Order))> {
         let before = self.slots.range(..end).rev();
         let mut found: Vec<_> = before

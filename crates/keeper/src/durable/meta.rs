@@ -6,20 +6,28 @@
 //! `u32` 32..36, generation of the redo records `u32` 36..40; the audit log's last number
 //! `u64` 40..48 and its hash 48..80 (versions 2 and 3 have neither); the last run 80..92 (zeros: none),
 //! number of ranges `u32` 92..96, and for each range of records that this run was sent the run that sealed
-//! them and two numbers `u64` (versions 2 to 4 have none of these); then for each partition number,
+//! them and two numbers `u64` (versions 2 to 4 have none of these); how far the WAL has what owners and
+//! definitions said, as two marks (versions 2 to 5 have none); number of leases `u32`, and for each the
+//! generation `u32` and number `u64` of its record, the session's storing key (32 bytes), number of runs `u32`, and for each
+//! run two numbers `u64` (versions 2 to 6 have none of these); then for each partition number,
 //! database, relation,
 //! attribute and code of the layout, `u32` each, and 16 bytes that say which column's values
 //! it holds (zeros: not known; version 2 has none of these).
 
 use super::lineage::Sent;
+use crate::leases::Leased;
+use crate::said::{Mark, Point};
 use contract::fid::ARENA_BASE;
 use ledger::Hash;
 use ledger::audit::Head;
-use redo::Epoch;
+use redo::{Epoch, Order};
 use std::collections::{BTreeMap, BTreeSet};
 use store::{ColumnId, Layout, Listed, PartitionKey};
+use zeroize::Zeroizing;
 
-const VERSION: u8 = 5;
+const VERSION: u8 = 7;
+const WITHOUT_LEASES: u8 = 6;
+const WITHOUT_SAID: u8 = 5;
 const WITHOUT_RUN: u8 = 4;
 const WITHOUT_AUDIT: u8 = 3;
 const WITHOUT_COLUMNS: u8 = 2;
@@ -51,6 +59,10 @@ pub(super) struct Meta {
     pub sent: Sent,
     /// End of the audit log.
     pub audit: Head,
+    /// How far the WAL has what owners and definitions said.
+    pub said: Point,
+    /// Leased FIDs without values.
+    pub leases: Vec<Leased>,
     /// Partition numbers from here on have never been used.
     pub next: u32,
     /// The partitions.
@@ -80,6 +92,9 @@ impl Meta {
             out.extend_from_slice(&from.to_le_bytes());
             out.extend_from_slice(&to.to_le_bytes());
         }
+        self.said.rules.encode(&mut out);
+        self.said.standing.encode(&mut out);
+        put_leases(&self.leases, &mut out);
         for Listed { number, key } in &self.partitions {
             let attribute = key.attribute as u32;
             let words = [
@@ -109,15 +124,7 @@ impl Meta {
         let [version, 0, 0, 0] = *first else {
             return None;
         };
-        let (audit, rest) = match version {
-            WITHOUT_RUN | VERSION => audit_head(rest)?,
-            WITHOUT_COLUMNS | WITHOUT_AUDIT => (Head::default(), rest),
-            _ => return None,
-        };
-        let (run, sent, rest) = match version {
-            VERSION => runs(rest)?,
-            _ => (None, Sent::default(), rest),
-        };
+        let (later, rest) = of_later_versions(version, rest)?;
         let width = match version {
             WITHOUT_COLUMNS => PARTITION_BYTES,
             _ => PARTITION_BYTES + COLUMN_BYTES,
@@ -146,15 +153,43 @@ impl Meta {
             store: wide(i0, i1),
             timeline: u32::from_le_bytes(*timeline),
             generation: u32::from_le_bytes(*generation),
-            run,
-            sent,
-            audit,
             next: u32::from_le_bytes(*next),
             indexed: searched,
             partitions,
             columns,
+            ..later
         })
     }
+}
+
+/// What later versions have before the partitions, and the bytes after it.
+fn of_later_versions(version: u8, rest: &[u8]) -> Option<(Meta, &[u8])> {
+    let (audit, rest) = match version {
+        WITHOUT_RUN | WITHOUT_SAID | WITHOUT_LEASES | VERSION => audit_head(rest)?,
+        WITHOUT_COLUMNS | WITHOUT_AUDIT => (Head::default(), rest),
+        _ => return None,
+    };
+    let (run, sent, rest) = match version {
+        WITHOUT_SAID | WITHOUT_LEASES | VERSION => runs(rest)?,
+        _ => (None, Sent::default(), rest),
+    };
+    let (said, rest) = match version {
+        WITHOUT_LEASES | VERSION => point(rest)?,
+        _ => (Point::default(), rest),
+    };
+    let (leases, rest) = match version {
+        VERSION => leased(rest)?,
+        _ => (Vec::new(), rest),
+    };
+    let meta = Meta {
+        audit,
+        run,
+        sent,
+        said,
+        leases,
+        ..Meta::default()
+    };
+    Some((meta, rest))
 }
 
 fn wide(low: &[u8; 4], high: &[u8; 4]) -> u64 {
@@ -187,6 +222,55 @@ fn runs(bytes: &[u8]) -> Option<(Option<Epoch>, Sent, &[u8])> {
     }
     let run = (*run != Epoch::default()).then_some(*run);
     Some((run, sent, rest))
+}
+
+/// Takes a number of bytes.
+fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (head, tail) = rest.split_first_chunk()?;
+    *rest = tail;
+    Some(*head)
+}
+
+fn put_leases(leases: &[Leased], out: &mut Vec<u8>) {
+    out.extend_from_slice(&(leases.len() as u32).to_le_bytes());
+    for leased in leases {
+        out.extend_from_slice(&leased.order.generation.to_le_bytes());
+        out.extend_from_slice(&leased.order.counter.to_le_bytes());
+        out.extend_from_slice(leased.key.as_slice());
+        out.extend_from_slice(&(leased.runs.len() as u32).to_le_bytes());
+        for (first, count) in &leased.runs {
+            out.extend_from_slice(&first.to_le_bytes());
+            out.extend_from_slice(&count.to_le_bytes());
+        }
+    }
+}
+
+/// The leases, and the bytes after them.
+fn leased(mut rest: &[u8]) -> Option<(Vec<Leased>, &[u8])> {
+    let mut leases = Vec::new();
+    for _ in 0..u32::from_le_bytes(take(&mut rest)?) {
+        let order = Order {
+            generation: u32::from_le_bytes(take(&mut rest)?),
+            counter: u64::from_le_bytes(take(&mut rest)?),
+        };
+        let key = Zeroizing::new(take(&mut rest)?);
+        let mut runs = Vec::new();
+        for _ in 0..u32::from_le_bytes(take(&mut rest)?) {
+            let first = u64::from_le_bytes(take(&mut rest)?);
+            runs.push((first, u64::from_le_bytes(take(&mut rest)?)));
+        }
+        leases.push(Leased { order, key, runs });
+    }
+    Some((leases, rest))
+}
+
+/// How far the WAL has what was said, and the bytes after that.
+fn point(mut bytes: &[u8]) -> Option<(Point, &[u8])> {
+    let point = Point {
+        rules: Mark::take(&mut bytes)?,
+        standing: Mark::take(&mut bytes)?,
+    };
+    Some((point, bytes))
 }
 
 /// Combines a layout and whether the column is indexed into one number.
@@ -248,6 +332,18 @@ mod tests {
                 number: 12,
                 hash: Hash([9; 32]),
             },
+            said: Point {
+                rules: Mark::of(4, b"rules"),
+                standing: Mark::of(5, b"standing"),
+            },
+            leases: vec![Leased {
+                order: Order {
+                    generation: 76,
+                    counter: 2,
+                },
+                key: Zeroizing::new([3; 32]),
+                runs: vec![(1 << 44, 5)],
+            }],
             next: 9,
             partitions: vec![
                 listed(1, TypeCode::Text, -1),
@@ -257,14 +353,22 @@ mod tests {
             columns: BTreeMap::from([(8, [7; 16])]),
         };
         let bytes = meta.encode();
-        assert_eq!(bytes.len(), 196);
+        assert_eq!(bytes.len(), 312);
         assert_eq!(Meta::decode(&bytes), Some(meta));
         assert_eq!(Meta::decode(&[]), Some(Meta::default()));
-        for length in 1..124 {
+        for length in 1..240 {
             assert_eq!(Meta::decode(&bytes[..length]), None);
         }
-        assert_eq!(Meta::decode(&bytes[..195]), None);
+        assert_eq!(Meta::decode(&bytes[..311]), None);
         let mut older = bytes.clone();
+        older.drain(172..240);
+        older[0] = 6;
+        let leases = Meta::decode(&older).map(|m| (m.columns.len(), m.leases.len()));
+        assert_eq!(leases, Some((1, 0)));
+        older.drain(124..172);
+        older[0] = 5;
+        let said = Meta::decode(&older).map(|m| (m.columns.len(), m.run, m.said));
+        assert_eq!(said, Some((1, Some([5; 12]), Point::default())));
         older.drain(80..124);
         older[0] = 4;
         let runs = Meta::decode(&older).map(|m| (m.columns.len(), m.audit.number, m.run));
@@ -278,7 +382,7 @@ mod tests {
         older[0] = 2;
         let columns = Meta::decode(&older).map(|m| (m.partitions.len(), m.columns.len()));
         assert_eq!(columns, Some((2, 0)));
-        for at in [0, 1, 92, 124 + 16] {
+        for at in [0, 1, 92, 240 + 16] {
             let mut changed = bytes.clone();
             changed[at] ^= 0x40;
             assert_eq!(Meta::decode(&changed), None, "{at}");

@@ -12,6 +12,7 @@
 mod backup;
 mod checkpoint;
 mod history;
+mod leased;
 mod lineage;
 mod meta;
 mod pages;
@@ -19,9 +20,12 @@ mod pages;
 pub use backup::accept_backup;
 
 use crate::config::Config;
+use crate::said::{Logged, Said};
+use channel::hidden;
 use channel::secret::Secret;
 use contract::{Fid, message};
 use history::History;
+use leased::Open;
 use ledger::audit::Head;
 use lineage::Lineage;
 use meta::Meta;
@@ -33,7 +37,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use store::{Listed, Partition, PartitionKey, Store};
 use values::Error;
-use vault::{CounterFile, Directory, Freshness, Index, TpmCounter, Vault};
+use vault::{CounterFile, Directory, Freshness, Index, TpmCounter, Vault, VaultKey};
 use zeroize::Zeroizing;
 
 /// The durable part of a store.
@@ -50,6 +54,8 @@ pub struct Durable {
     applied: AtomicU64,
     /// End of the audit log at the last checkpoint before startup.
     audit: Head,
+    /// What of owners' and definitions' words the WAL has.
+    pub said: Logged,
     state: Mutex<State>,
     /// Locked while this keeper runs.
     _lock: File,
@@ -61,6 +67,7 @@ struct State {
     opener: Opener,
     history: History,
     lineage: Lineage,
+    leases: Open,
     applied: u64,
     skipped: u64,
 }
@@ -71,6 +78,7 @@ struct Place {
     freshness: Counter,
     compress: bool,
     root: Arc<Secret<32>>,
+    vault: VaultKey,
     index: Arc<Index>,
 }
 
@@ -139,7 +147,7 @@ pub struct At {
 }
 
 impl Place {
-    fn of(config: &Config, root: &Arc<Secret<32>>) -> Place {
+    fn of(config: &Config, root: &Arc<Secret<32>>) -> Result<Place, String> {
         let directory = config.data_dir.clone();
         let given = |path: &Path| !path.as_os_str().is_empty();
         let freshness = if given(&config.freshness_tpm) {
@@ -147,20 +155,22 @@ impl Place {
         } else {
             Counter::File(config.freshness())
         };
-        Place {
+        let vault = hidden::keys(|| VaultKey::new(root));
+        Ok(Place {
             directory,
             freshness,
             compress: config.compress_at_rest,
             root: Arc::clone(root),
+            vault: vault.map_err(|full| full.to_string())?,
             index: Arc::default(),
-        }
+        })
     }
 
     fn open(&self) -> Result<(Vault, Meta), String> {
         let files = Directory::open(&self.directory).map_err(|e| e.to_string())?;
         let counter = self.freshness.open();
         let mut vault =
-            Vault::open(Box::new(files), counter, &self.root).map_err(|e| e.to_string())?;
+            Vault::open(Box::new(files), counter, self.vault.clone()).map_err(|e| e.to_string())?;
         vault.compress(self.compress);
         vault.serve(&self.index);
         let meta = Meta::decode(vault.meta()).ok_or("the manifest's content is malformed")?;
@@ -203,7 +213,10 @@ impl State {
         record: &Record,
         before_freeing: &dyn Fn(),
     ) -> Result<(), Error> {
-        if matches!(record, Record::Sweep(_) | Record::Drop(_)) {
+        if matches!(
+            record,
+            Record::Sweep(_) | Record::Drop(_) | Record::Lease(_)
+        ) {
             before_freeing();
         }
         match record {
@@ -218,6 +231,9 @@ impl State {
             Record::Drop(number) => {
                 store.drop_partition(*number);
             }
+            Record::Lease(lease) => self.apply_lease(store, order, lease)?,
+            // Not the store's.
+            Record::Policy(_) => {}
             Record::Promotion(promoted) => {
                 for run in promoted.runs() {
                     for part in self.history.set(order, run.first, run.count) {
@@ -236,7 +252,7 @@ impl Durable {
     /// # Errors
     /// They name the directory and the problem.
     pub fn open(config: &Config, root: &Arc<Secret<32>>, store: &Store) -> Result<Durable, String> {
-        let place = Place::of(config, root);
+        let place = Place::of(config, root)?;
         Durable::open_at(place, store)
             .map_err(|e| format!("data directory {}: {e}", config.data_dir.display()))
     }
@@ -246,13 +262,18 @@ impl Durable {
         let (vault, meta) = place.open()?;
         store.set_backing(Arc::new(pages::Pages::of(&place)?));
         load(&vault, &meta, store)?;
-        let mut sealer = Sealer::new(&place.root).map_err(|e| e.to_string())?;
+        let made = hidden::keys(|| (Sealer::new(&place.root), Opener::new(&place.root)));
+        let (sealer, mut opener) = made.map_err(|full| full.to_string())?;
+        let mut sealer = sealer.map_err(|e| e.to_string())?;
         sealer.compress(place.compress);
         let id = match meta.store {
             0 => u64::from_le_bytes(crate::random::random().map_err(|e| e.to_string())?).max(1),
             id => id,
         };
-        let mut opener = Opener::new(&place.root);
+        let mut leases = Open::default();
+        for leased in &meta.leases {
+            leases.add(leased).map_err(|e| e.message.to_string())?;
+        }
         sealer.bind(id);
         opener.bind(id);
         Ok(Durable {
@@ -264,11 +285,13 @@ impl Durable {
             timeline: AtomicU32::new(meta.timeline),
             applied: AtomicU64::new(meta.position),
             audit: meta.audit,
+            said: Logged::up_to(meta.said),
             state: Mutex::new(State {
                 vault: Some(vault),
                 opener,
                 history: History::after(meta.generation),
                 lineage: Lineage::after(meta.run, meta.sent),
+                leases,
                 applied: 0,
                 skipped: 0,
             }),
@@ -362,6 +385,11 @@ impl Durable {
         self.sealer.runs(runs).map_err(of_redo)
     }
 
+    /// Seals the record of a lease. Returns its place in the history, too.
+    pub fn log_lease(&self, lease: &redo::Lease) -> Result<(Order, Vec<u8>), Error> {
+        self.sealer.lease(lease).map_err(of_redo)
+    }
+
     /// Seals the record of a sweep.
     pub fn log_sweep(&self, sweep: &redo::Sweep) -> Result<Vec<u8>, Error> {
         self.sealer.sweep(sweep).map_err(of_redo)
@@ -372,26 +400,42 @@ impl Durable {
         self.sealer.drop(partition).map_err(of_redo)
     }
 
-    /// Applies a redo record.
+    /// Seals what owners and definitions said.
+    pub fn log_policy(&self, said: &Said) -> Result<Vec<u8>, Error> {
+        self.sealer.policy(&said.encode()).map_err(of_redo)
+    }
+
+    /// Applies a redo record. Gives what it says of owners and definitions.
     pub fn redo(
         &self,
         store: &Store,
         record: &[u8],
         before_freeing: &dyn Fn(),
-    ) -> Result<(), Error> {
+    ) -> Result<Option<Said>, Error> {
         if self.mode() == Mode::Serves {
             return Err(not_recovering());
         }
         crate::fault::at("redo");
         let mut state = self.state();
+        if redo::Adopted::is_one(record) {
+            state.applied += 1;
+            state.apply_adopted(store, record)?;
+            return Ok(None);
+        }
         let (order, record) = state.opener.open(record).map_err(of_redo)?;
-        if state.history.admits(order) {
+        let counts = state.history.admits(order);
+        if counts {
             let run = state.opener.epoch().unwrap_or_default();
             state.lineage.take(run, order.counter)?;
             state.apply(store, order, &record, before_freeing)?;
         }
         state.applied += 1;
-        Ok(())
+        match &record {
+            Record::Policy(said) if counts => Said::decode(said)
+                .map(Some)
+                .ok_or_else(|| of_redo(redo::Error::Malformed)),
+            _ => Ok(None),
+        }
     }
 
     /// Starts to serve a primary: all redo records have been sent.
@@ -422,6 +466,8 @@ impl Durable {
         if mode == Mode::Serves {
             let mut state = self.state();
             self.note_run(&mut state)?;
+            // What a client of an earlier run did not use is free.
+            state.leases.clear();
             self.sealer.begin(state.history.next());
         }
         self.applied.store(position, Ordering::Release);

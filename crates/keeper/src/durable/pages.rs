@@ -20,7 +20,7 @@ impl Pages {
     pub(super) fn of(place: &Place) -> Result<Pages, String> {
         let files = Directory::open(&place.directory).map_err(|e| e.to_string())?;
         let index = std::sync::Arc::clone(&place.index);
-        Ok(Pages(Reader::new(files, &place.root, index)))
+        Ok(Pages(Reader::new(files, place.vault.clone(), index)))
     }
 }
 

@@ -151,6 +151,8 @@ pub struct Backend {
     next_plan: u64,
     pub sealer: Option<Sealer>,
     pub opener: Option<Opener>,
+    /// Seals values that fit a column.
+    pub storing: Option<Sealer>,
     pub signatures: Signatures,
 }
 
@@ -163,6 +165,7 @@ impl Backend {
             next_plan: 0,
             sealer: None,
             opener: None,
+            storing: None,
             signatures: catalog::signatures(),
         }
     }
@@ -204,6 +207,7 @@ impl Backend {
         assert_eq!(keeper.evidence.session, self.end.welcome().session);
         let (third, keys) = initiator.finish().unwrap();
         self.call(Kind::Handshake, &step(3, &third))?;
+        self.storing = Some(Sealer::storing(&keys.storing().unwrap()).unwrap());
         let (sealer, opener) = keys.into_client().unwrap();
         self.sealer = Some(sealer);
         self.opener = Some(opener);

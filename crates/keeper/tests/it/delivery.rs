@@ -13,7 +13,7 @@ use values::Value;
 const INT: TypeCode = TypeCode::Int4;
 
 /// What a value's envelope is, asked for in a form and a period.
-fn asked(backend: &mut Backend, fid: Fid, form: u8, period: u64) -> Option<Vec<u8>> {
+pub fn asked(backend: &mut Backend, fid: Fid, form: u8, period: u64) -> Option<Vec<u8>> {
     asked_as(backend, (fid, INT), form, period)
 }
 
@@ -134,7 +134,7 @@ fn promotions() {
         let (_, _, envelopes) = promoted(&mut backend, source, old.partition(), t);
         assert_eq!(envelopes, vec![Vec::<u8>::new(); wanted]);
     }
-    running.server.keeper().delivery.renew(false, 0);
+    running.server.keeper().delivery.renew(false);
     let source = backend.put(&Value::Int4(4));
     let (_, period, envelopes) = promoted(&mut backend, source, old.partition(), INT as u8);
     assert_eq!((period, envelopes.len()), (0, 0));
@@ -187,7 +187,7 @@ fn periods() {
     assert_eq!(one.end.period(), two.end.period());
     assert_eq!(number(&mut two), first);
     let before = one.end.period();
-    running.server.keeper().delivery.renew(true, 0);
+    running.server.keeper().delivery.renew(true);
     assert!(one.end.period() != before);
     assert_eq!(
         kind(&mut one, pay, DELIVERY, before),
@@ -197,7 +197,7 @@ fn periods() {
     // A session that comes later is told, and one without a client that there is none.
     assert_eq!(running.session().end.period(), one.end.period());
     assert_eq!(running.backend().end.period(), 0);
-    running.server.keeper().delivery.renew(false, 0);
+    running.server.keeper().delivery.renew(false);
     assert_eq!((one.end.period(), running.session().end.period()), (0, 0));
 }
 

@@ -15,6 +15,7 @@ mod load;
 mod process;
 mod programs;
 mod recovery;
+mod secrecy;
 mod sessions;
 mod signed;
 mod structured;

@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 use values::Value;
 
-fn program(dir: &Path) -> Command {
+pub fn program(dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_confide-keeper"));
     let config = format!(
         "socket = \"{0}/socket\"\nkey_file = \"{0}/key\"\nroot_key_file = \"{0}/root\"\n\
@@ -32,7 +32,7 @@ fn start(dir: &Path) -> Child {
     ready(program(dir))
 }
 
-fn ready(mut program: Command) -> Child {
+pub fn ready(mut program: Command) -> Child {
     let mut child = program.stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     let out = child.stdout.take().unwrap();
@@ -149,30 +149,38 @@ fn no_root_key() {
     child.wait().unwrap();
 }
 
-/// Whether bytes are in a process's memory, as root reads it. `None` if we may not read it.
-fn in_memory(child: &Child, wanted: &[u8]) -> Option<bool> {
+/// Which of these bytes are in a process's memory, as root reads it. `None` if we may not read it.
+pub fn found(child: &Child, wanted: &[&[u8]]) -> Option<Vec<bool>> {
     let file = |name: &str| format!("/proc/{}/{name}", child.id());
     let memory = std::fs::File::open(file("mem")).ok()?;
     let maps = std::fs::read_to_string(file("maps")).ok()?;
+    let longest = wanted.iter().map(|bytes| bytes.len()).max()?;
+    let mut found = vec![false; wanted.len()];
     for line in maps.lines().filter(|line| line.contains(" rw")) {
         let (from, to) = line.split(' ').next()?.split_once('-')?;
         let [from, to] = [from, to].map(|hex| u64::from_str_radix(hex, 16).unwrap());
         // Pages of the kernel's and hidden ones cannot be read.
-        let mut page = vec![0; 4096 + wanted.len()];
+        let mut page = vec![0; 4096 + longest];
         for at in (from..to).step_by(4096) {
             let read = memory.read_at(&mut page, at).unwrap_or(0);
-            if page[..read]
-                .windows(wanted.len())
-                .any(|bytes| bytes == wanted)
-            {
-                return Some(true);
+            if page[..read].iter().all(|byte| *byte == 0) {
+                continue;
+            }
+            for (bytes, found) in wanted.iter().zip(&mut found) {
+                let mut windows = page[..read].windows(bytes.len());
+                *found |= windows.any(|w| w[0] == bytes[0] && w == *bytes);
             }
         }
     }
-    Some(false)
+    Some(found)
 }
 
-fn ended(child: Child) {
+/// Whether bytes are in a process's memory, as root reads it. `None` if we may not read it.
+fn in_memory(child: &Child, wanted: &[u8]) -> Option<bool> {
+    Some(found(child, &[wanted])?[0])
+}
+
+pub fn ended(child: Child) {
     kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM).unwrap();
     assert!({ child }.wait().unwrap().success());
 }
@@ -230,8 +238,6 @@ fn released_values_in_memory() {
     backend.fence().unwrap();
     let found = in_memory(&child, SECRET.as_bytes());
     backend.end_statement();
-    // Goes into the buffer into which the last one was decrypted.
-    backend.put(&text("something else".repeat(10)));
     backend.fence().unwrap();
     let left = in_memory(&child, SECRET.as_bytes());
     drop(backend);

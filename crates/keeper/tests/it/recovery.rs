@@ -17,7 +17,9 @@ use values::Value;
 
 mod copies;
 mod damage;
+mod leases;
 mod runs;
+mod said;
 mod spliced;
 mod sweeps;
 

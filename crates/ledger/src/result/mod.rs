@@ -32,6 +32,8 @@ use salts::Salts;
 pub const SEED_BYTES: usize = 32;
 /// Size in bytes of a cell's salt.
 pub const SALT_BYTES: usize = 16;
+/// Size of a leaf without its value: salt, row, column, whether there is a value, and its length.
+const LEAF_BYTES: usize = SALT_BYTES + 8 + 8 + 1 + 8;
 /// Maximum size of a nonce.
 pub const NONCE_MAX: usize = 64;
 /// Prefix of what is signed, so that no other signature is valid for a result.
@@ -299,7 +301,7 @@ fn tree(header: &Header, seed: &[u8; SEED_BYTES], cells: &[Cell], versions: &[Ve
 }
 
 fn leaf(salt: &[u8; SALT_BYTES], row: u64, at: usize, value: Option<&[u8]>) -> Hash {
-    let mut out = Writer::default();
+    let mut out = Writer::with_capacity(LEAF_BYTES + value.map_or(0, <[u8]>::len));
     out.fixed(salt);
     out.u64(row);
     out.u64(at as u64);

@@ -1,7 +1,9 @@
 //! Turns a text of the client into the text for the server: classification, refreshing the schema
 //! where necessary, a session with the keeper, sealing.
 use client::{Failure, LiteralCache};
+use grant::{Command, Verb};
 use rewrite::{Piece, PositionMap, StatementKind, Transaction};
+use zeroize::Zeroizing;
 
 use super::internal::Purpose;
 use super::policy;
@@ -75,7 +77,10 @@ impl Core {
             return Ok(Outcome::Refuse(unsure_of_strings()));
         }
         if let Some(command) = policy::read(sql) {
-            return self.tell_policy(&command.encode());
+            return match command.verb {
+                Verb::TransferKey => self.transfer(command),
+                _ => self.tell_policy(&command.encode()),
+            };
         }
         match policy::order(sql) {
             Some(Ok(order)) => return self.tell_policy(&order.encode()),
@@ -109,6 +114,30 @@ impl Core {
                 self.tried.refresh = true;
                 self.start(Purpose::Ask)?;
                 Ok(Outcome::Wait)
+            }
+        }
+    }
+
+    /// Gives the key of a column to the keeper, once the column is known.
+    fn transfer(&mut self, mut command: Command) -> Step<Outcome> {
+        let state = self.adopt();
+        let probe = policy::probe(&command.column);
+        let (analysed, _) = self.memo.look(&probe, &self.schema, &self.registry);
+        match self.missing(&analysed, &state) {
+            Missing::Nothing => {}
+            Missing::Answers => return Ok(self.drain()),
+            Missing::Report => {
+                self.tried.refresh = true;
+                self.start(Purpose::Ask)?;
+                return Ok(Outcome::Wait);
+            }
+        }
+        match self.transferred(&command.column) {
+            Err(failure) => Ok(Outcome::Refuse(failure)),
+            Ok(key) => {
+                command.word.push_str(&key);
+                let bytes = Zeroizing::new(command.encode());
+                self.tell_policy(&bytes)
             }
         }
     }
@@ -280,6 +309,7 @@ impl Core {
     pub(super) fn sent(&mut self, statement: &rewrite::Statement, sql: &str) {
         let text = sql.get(statement.range.clone()).unwrap_or_default();
         self.restore.sent(statement, text);
+        self.kept(statement, text);
         self.session.restoring = self.restore.is_on();
         let sets = matches!(&statement.kind, StatementKind::Set { name } if name == "standard_conforming_strings");
         let control = match statement.kind {

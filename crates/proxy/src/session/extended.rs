@@ -144,11 +144,13 @@ impl Core {
                 StatementKind::Fetch { .. } | StatementKind::Execute { .. } | StatementKind::Call
             )
         });
+        // Grants are known to one session only, like envelopes.
+        let keeper = text.touches && !self.shared.config.software;
         Statement {
             name: name.to_owned(),
             sql: Some(sql.to_owned()),
             declared: declared.to_vec(),
-            sealed_in: text.sealed.then(|| self.session.generation()),
+            sealed_in: (text.sealed || keeper).then(|| self.session.generation()),
             uses: text
                 .statements
                 .iter()

@@ -4,6 +4,7 @@
 //! Invariants: every message that the server answers has an entry in the queue; responses reach the
 //! client in the order of its messages; text that has not been classified by the analysis never
 //! reaches the server in a session with Confide enabled.
+mod again;
 mod analysis;
 mod copy;
 mod cursors;
@@ -110,6 +111,7 @@ pub struct Core {
     /// A statement that changes what the analysis depends on is being executed.
     must_drain: bool,
     restore: restore::Restore,
+    again: again::Again,
     /// Parameters that the next text's analysis must seal regardless of what they are combined
     /// with.
     sealing: Vec<u32>,
@@ -182,6 +184,7 @@ impl Core {
             pipeline: false,
             must_drain: false,
             restore: restore::Restore::default(),
+            again: again::Again::default(),
             sealing: Vec::new(),
             enabled: false,
             plain_catalogs: false,
@@ -238,11 +241,19 @@ impl Core {
     fn next_frames(&mut self, input: &mut BytesMut) -> Step {
         loop {
             let early = self.phase == Phase::Startup && self.authenticated;
-            if early || self.phase == Phase::Preparing || !self.may_retry() {
+            let waits = self.phase == Phase::Preparing || self.again.waits();
+            if early || waits || !self.may_retry() {
                 return Ok(());
             }
             let next = match self.held.take() {
                 Some(frame) => frame,
+                None if self.again.has_rest() => match self.again.next() {
+                    None => return Ok(()),
+                    Some(frame) => {
+                        self.tried = Tried::default();
+                        frame
+                    }
+                },
                 None if self.script.is_some() => match self.fed() {
                     None => return Ok(()),
                     Some(frame) => {
@@ -256,7 +267,9 @@ impl Core {
                         None => return Ok(()),
                         Some(length) => {
                             self.tried = Tried::default();
-                            input.split_to(length).freeze()
+                            let frame = input.split_to(length).freeze();
+                            self.keep(&frame);
+                            frame
                         }
                     }
                 }
@@ -274,14 +287,17 @@ impl Core {
         self.listen();
         while let Some(length) = frame::first(input, self.shared.config.max_message_bytes)? {
             let mut next = input.split_to(length);
+            let before = self.to_client.len();
             self.on_server(&mut next)?;
+            self.told(before)?;
         }
         self.hear()
     }
 
     /// Whether a client's frame is held back, so that reading more is pointless.
     pub fn blocked(&self) -> bool {
-        self.held.is_some() || self.phase == Phase::Preparing || self.script.is_some()
+        let again = self.again.waits() || self.again.has_rest();
+        again || self.held.is_some() || self.phase == Phase::Preparing || self.script.is_some()
     }
 
     /// Whether nothing is in progress.
@@ -291,6 +307,7 @@ impl Core {
             && self.status == b'I'
             && !self.pipeline
             && self.held.is_none()
+            && !self.again.has_rest()
             && self.script.is_none()
     }
 

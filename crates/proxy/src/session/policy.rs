@@ -4,8 +4,10 @@
 //! Invariant: a text that is not exactly such a statement is processed normally.
 
 use client::Failure;
+use contract::soft;
 use grant::{Column, Command, GROUP, Verb};
 use recording::Order;
+use zeroize::Zeroizing;
 
 use super::analysis::{Outcome, Text};
 use super::internal::Purpose;
@@ -148,6 +150,12 @@ pub(super) fn read(sql: &str) -> Option<Command> {
     Some(Command { verb, column, word })
 }
 
+/// Whether a command names nothing but a column.
+fn alone(verb: Verb) -> bool {
+    use Verb::{RevokeOwner, TransferKey, WithdrawKey};
+    matches!(verb, RevokeOwner | TransferKey | WithdrawKey)
+}
+
 /// Parses `confide.grant_viewer('schema.table.column', 'principal')`, starting after `confide`.
 fn function(tokens: &[Token]) -> Option<Command> {
     let (name, arguments) = match tokens {
@@ -172,12 +180,18 @@ fn function(tokens: &[Token]) -> Option<Command> {
         "group_add" => Verb::GroupAdd,
         "group_remove" => Verb::GroupRemove,
         "recover_owner" => Verb::Recover,
+        "transfer_key" => Verb::TransferKey,
+        "withdraw_key" => Verb::WithdrawKey,
+        "rotate_key" => match arguments {
+            (text, [Token::Sign(','), Token::Text(word)]) => return rotation(text, word),
+            _ => return None,
+        },
         _ => return None,
     };
     let (text, rest) = arguments;
     let word = match rest {
-        [] if verb == Verb::RevokeOwner => String::new(),
-        [Token::Sign(','), Token::Text(word)] if verb != Verb::RevokeOwner => word.clone(),
+        [] if alone(verb) => String::new(),
+        [Token::Sign(','), Token::Text(word)] if !alone(verb) => word.clone(),
         _ => return None,
     };
     if matches!(verb, Verb::GroupAdd | Verb::GroupRemove) {
@@ -188,6 +202,24 @@ fn function(tokens: &[Token]) -> Option<Command> {
     let (column, []) = column(&names)? else {
         return None;
     };
+    Some(Command { verb, column, word })
+}
+
+/// Parses the arguments of `confide.rotate_key('schema.table.column', 'begin 2')`, where 2 is the
+/// highest generation that anybody has seen.
+fn rotation(text: &str, word: &str) -> Option<Command> {
+    let (what, seen) = word.split_once(' ').unwrap_or((word, ""));
+    let verb = match (what, seen) {
+        ("begin", seen) if seen.bytes().all(|b| b.is_ascii_digit()) => Verb::RotateBegin,
+        ("end", "") => Verb::RotateEnd,
+        ("back", "") => Verb::RotateBack,
+        _ => return None,
+    };
+    let names = tokens(text)?;
+    let (column, []) = column(&names)? else {
+        return None;
+    };
+    let word = seen.to_owned();
     Some(Command { verb, column, word })
 }
 
@@ -220,7 +252,35 @@ pub(super) fn order(sql: &str) -> Option<Result<Order, Failure>> {
     Some(said)
 }
 
+/// A query of a column, by which its type becomes known.
+pub(super) fn probe(column: &Column) -> String {
+    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+    let [schema, relation, column] =
+        [&column.schema, &column.relation, &column.column].map(|name| quoted(name));
+    format!("SELECT {column} FROM {schema}.{relation}")
+}
+
 impl Core {
+    /// The key of a column of the family `soft_`, for the keeper.
+    pub(super) fn transferred(&self, column: &Column) -> Result<Zeroizing<String>, Failure> {
+        let relation = self.schema.relation(Some(&column.schema), &column.relation);
+        let columns = relation.and_then(|r| r.columns.as_ref());
+        let found = columns.and_then(|all| all.iter().find(|c| c.name == column.column));
+        let encoded = found.and_then(|c| match c.ty {
+            rewrite::ColumnType::Soft(code, modifier) => soft::Column::of(code, modifier),
+            _ => None,
+        });
+        let encoded = encoded.ok_or_else(|| {
+            Failure::new("42809", "confide: this is no column of the family soft_")
+                .hint("Only columns of this family have keys that the proxy can give to a keeper.")
+        })?;
+        let keyring = self.session.soft.as_ref().ok_or_else(|| {
+            Failure::new("55000", "confide: the proxy has no master key")
+                .hint("Set soft_key_file in the proxy's configuration.")
+        })?;
+        keyring.transferred(encoded)
+    }
+
     /// Returns the statement that carries a command.
     pub(super) fn tell_policy(&mut self, command: &[u8]) -> Step<Outcome> {
         if !self.session.is_open() {
@@ -330,6 +390,27 @@ mod tests {
                 "SELECT confide.budget('s.t.pay', 'orders=10')",
                 want(Verb::Budget, "orders=10"),
             ),
+            (
+                "SELECT confide.rotate_key('s.t.pay', 'begin')",
+                want(Verb::RotateBegin, ""),
+            ),
+            (
+                "select confide.rotate_key('s.t.pay', 'end');",
+                want(Verb::RotateEnd, ""),
+            ),
+            (
+                "SELECT confide.rotate_key('s.t.pay', 'begin 7')",
+                want(Verb::RotateBegin, "7"),
+            ),
+            ("SELECT confide.rotate_key('s.t.pay', 'begin x')", None),
+            ("SELECT confide.rotate_key('s.t.pay', 'end 7')", None),
+            ("SELECT confide.rotate_key('s.t.pay', 'other')", None),
+            ("SELECT confide.rotate_key('s.t.pay')", None),
+            (
+                "SELECT confide.transfer_key('s.t.pay')",
+                want(Verb::TransferKey, ""),
+            ),
+            ("SELECT confide.transfer_key('s.t.pay', 'x')", None),
             (
                 "SELECT confide.recover_owner('s.t.pay', 'ann')",
                 want(Verb::Recover, "ann"),

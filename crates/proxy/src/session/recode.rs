@@ -253,6 +253,7 @@ impl Core {
         if !self.queue.is_empty() {
             return self.wait_for(super::Wait::Drain);
         }
+        self.again.forbid();
         let own = self.status == b'I';
         let mut script = Script {
             recoding,

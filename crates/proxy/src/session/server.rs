@@ -11,9 +11,6 @@ use super::{Core, Phase, Step, Stop};
 use crate::shared::Stats;
 use crate::wire::{backend, frame};
 
-/// How the server reports that the keeper no longer knows the session.
-const NO_SESSION: &[u8] = b"confide: no client session";
-
 /// The server's answer to CopyFail.
 const COPY_FAILED: &[u8] = b"57014";
 
@@ -115,6 +112,7 @@ impl Core {
             self.sweep();
         }
         match entry {
+            Some(Expect::Query(_) | Expect::Sync) if self.repeat() => Ok(()),
             Some(Expect::Query(_) | Expect::Sync) => {
                 self.pass(message);
                 Ok(())
@@ -135,11 +133,10 @@ impl Core {
         self.cursors.clear();
         let fields = backend::fields(frame::body(message))?;
         let field = |tag: u8| fields.iter().find(|(t, _)| *t == tag).map(|(_, v)| *v);
-        let text = field(b'M').unwrap_or_default();
-        if text.starts_with(NO_SESSION) {
-            self.session.lose();
-        }
         self.session.carried_in_vain();
+        if self.repeats(&fields) {
+            return Ok(());
+        }
         let fatal = matches!(field(b'V'), Some(b"FATAL" | b"PANIC"));
         // The server's errors about the rows before the refused one come first.
         let ours = self.override_error.take();
@@ -209,7 +206,7 @@ impl Core {
     }
 
     /// The server skips everything up to Sync, so no answers to it are expected.
-    fn drop_until_sync(&mut self) {
+    pub(super) fn drop_until_sync(&mut self) {
         let sync = |entry: &Expect| matches!(entry, Expect::Sync);
         let behind = self.queue.iter().position(sync);
         self.discarding |= behind.is_none();

@@ -62,7 +62,8 @@ pub(super) struct Statement {
     pub(super) sql: Option<String>,
     /// The client's declared types.
     pub(super) declared: Vec<u32>,
-    /// The session of the envelopes in the text that the server has; `None` if there are none.
+    /// The session of the envelopes and grants in the text that the server has; `None` if there are
+    /// none.
     pub(super) sealed_in: Option<u64>,
     /// How its parameters are used.
     pub(super) uses: BTreeMap<u32, ParamUse>,

@@ -187,8 +187,12 @@ impl Infer<'_> {
         {
             self.say_type(only, *code);
         }
+        // The keeper opens the encodings, if it has their key.
+        let opened = matches!((target, &val.class), (ColumnType::Enc(to), Class::Soft(of)) if of.code == *to);
         let target = self.value_of(target);
-        self.assign(&target, val, at)?;
+        if !opened {
+            self.assign(&target, val, at)?;
+        }
         Ok(target)
     }
 

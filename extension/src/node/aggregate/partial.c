@@ -13,6 +13,7 @@
  */
 #include "postgres.h"
 
+#include "compat/compat.h"
 #include "session/channel.h"
 #include "executor/executor.h"
 #include "miscadmin.h"

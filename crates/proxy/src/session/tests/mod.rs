@@ -1,5 +1,6 @@
 //! Tests the state machine with a scripted server and the keeper's side of the handshake: the order
 //! of responses, what reaches the server, and what the client sees.
+mod again;
 mod protocol;
 mod schema;
 

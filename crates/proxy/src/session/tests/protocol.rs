@@ -219,47 +219,6 @@ fn failed_parse_restores_the_name() {
     assert_eq!(tags(&w.told()), "1ZEZ");
 }
 
-/// The keeper no longer knows the session: the next statement performs a new handshake, and
-/// prepared statements get new envelopes.
-#[test]
-fn keeper_restart() {
-    let mut w = World::new();
-    w.client(|b| {
-        frontend::parse(b, "q", "SELECT id FROM t WHERE s = 'SEKRIT'", &[]);
-        frontend::bind(b, "", "q", &[], &[], &[]);
-        frontend::execute(b, "");
-        frontend::bare(b, b'S');
-    });
-    w.server(|b| {
-        bare(b, "1");
-        parameters(b, &[]);
-        columns(b, 23);
-        bare(b, "2");
-        error(b, "08003", "confide: no client session", None);
-        backend::ready(b, b'I');
-    });
-    w.keys = None;
-    let sent = w.client(|b| {
-        frontend::bind(b, "", "q", &[], &[], &[]);
-        frontend::execute(b, "");
-        frontend::bare(b, b'S');
-    });
-    assert!(w.keys.is_some(), "shook hands");
-    assert_eq!(tags(&sent), "CPDBES");
-    let parse = frontend::Parse::read(&sent[1].1).unwrap();
-    assert_eq!(w.opened(parse.sql.split('\'').nth(1).unwrap()), SECRET);
-    w.told();
-    w.server(|b| {
-        bare(b, "31");
-        parameters(b, &[]);
-        columns(b, 23);
-        bare(b, "2");
-        backend::complete(b, "SELECT 0");
-        backend::ready(b, b'I');
-    });
-    assert_eq!(tags(&w.told()), "2CZ", "the new Parse is hidden");
-}
-
 /// Without the keeper nothing can be sealed, so nothing is sent.
 #[test]
 fn keeper_down() {
