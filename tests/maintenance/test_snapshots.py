@@ -178,7 +178,7 @@ class Recorded:
         logged("functions in it", "SELECT twice(), count(*) FROM account")
         logged("changes or locks rows", "UPDATE account SET branch = branch WHERE id = 1")
         app.execute("BEGIN")
-        app.execute("UPDATE account SET branch = branch WHERE id = 2")
+        app.execute("UPDATE owner SET plain = plain")
         logged("its own transaction had changed", "SELECT count(*), 1 AS own FROM account")
         app.execute("COMMIT")
         self.in_turns(app, logged)
@@ -195,7 +195,7 @@ class Recorded:
             cursor = "DECLARE c CURSOR FOR SELECT counted() FROM account"
             logged("functions in it, in a cursor", cursor)
             app.execute("FETCH 1 FROM c")
-            other.execute("UPDATE account SET branch = branch WHERE id = 3")
+            other.execute("UPDATE owner SET plain = plain")
             app.execute("SELECT 1")
             app.execute("FETCH 1 FROM c")
             app.execute("COMMIT")

@@ -4,7 +4,7 @@
 //! Invariant: rows are ranked only if the order of each pair is known; else a pair is named whose
 //! order is not.
 
-use crate::answer::{Answered, name, refuse};
+use crate::answer::{Answered, Refused, name, refuse};
 use crate::ask;
 use crate::here::{Here, column_domain};
 use crate::order::merge_sort;
