@@ -214,6 +214,17 @@ def memory(results: dict, head: list[str], names: list[str]) -> list[str]:
     return [*lines, "", " ".join([told, *failed])]
 
 
+def spent_ratios(spent: dict) -> str:
+    """Ratios of processor time with a recording to that without one."""
+    names = {"statements": "statements", "all": "with the writer"}
+    told = [
+        f"{name} {shown(spent[key]['ratio'])} ({' to '.join(map(shown, spent[key]['quartiles']))})"
+        for key, name in names.items()
+        if key in spent
+    ]
+    return f" Ratio of neighbours, and quartiles: {', '.join(told)}." if told else ""
+
+
 def recording(results: dict) -> list[str]:
     found = results["tpch"]
     rows = [
@@ -239,7 +250,7 @@ def recording(results: dict) -> list[str]:
             f" {' to '.join(shown(q) for q in found['pass_quartiles'])}. Processor time of a pass:"
             f" statements {shown(spent['off']['statements'])} ms without,"
             f" {shown(spent['on']['statements'])} ms with a recording, writer"
-            f" {shown(spent['on']['writer'])} ms.",
+            f" {shown(spent['on']['writer'])} ms.{spent_ratios(spent)}",
             "",
         ]
     head = ["TPC-C", "off/s", "on/s", "on / off", "off waits", "on waits", "bytes a transaction"]
@@ -254,6 +265,9 @@ def recording(results: dict) -> list[str]:
         for policy, c in results["tpcc"].items()
     ]
     lines += [*grid(head, rows), ""]
+    for policy, c in results["tpcc"].items():
+        told = spent_ratios(c.get("processor", {}))
+        lines += [f"Processor time of a transaction, {POLICIES[policy]}.{told}", ""] if told else []
     found = results["replay"]
     rows = [
         [name, q["original"], q["replay"], q["replay"] / q["original"]]

@@ -280,6 +280,31 @@ golden_index_built(void)
 }
 
 static void
+golden_snapshot(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x02', '\x03', '\x04', '\x05',
+		'\x06', '\x07', '\x08', '\x09', '\x03', '\x04', '\x05', '\x06', '\x04', '\x05', '\x06', '\x07',
+		'\x05', '\x06', '\x07', '\x08', '\x06', '\x07', '\x08', '\x09', '\x02', '\x00', '\x00', '\x00',
+		'\x00', '\x00', '\x00', '\x00', '\x07', '\x08', '\x09', '\x0a', '\x08', '\x09', '\x0a', '\x0b',
+	};
+	CfdReadSnapshot read;
+	const CfdWireSnapshot filled = {.text = 578437695752307201u, .position = 650777868590383874u, .xmin = 100992003u, .xmax = 117835012u, .own = 134678021u, .flags = 151521030u, .count = 2u};
+
+	check(cfd_decode_snapshot(golden_bytes, 48, &read), "Snapshot is read");
+	check(read.head.text == (uint64_t) UINT64_C(578437695752307201), "text of Snapshot");
+	check(read.head.position == (uint64_t) UINT64_C(650777868590383874), "position of Snapshot");
+	check(read.head.xmin == (uint32_t) UINT64_C(100992003), "xmin of Snapshot");
+	check(read.head.xmax == (uint32_t) UINT64_C(117835012), "xmax of Snapshot");
+	check(read.head.own == (uint32_t) UINT64_C(134678021), "own of Snapshot");
+	check(read.head.flags == (uint32_t) UINT64_C(151521030), "flags of Snapshot");
+	check(read.head.count == (uint32_t) UINT64_C(2), "count of Snapshot");
+	check(read.running_count == 2 && sizeof(CfdWireU32) * 2 == 8 && (const char *) read.running == golden_bytes + 40, "running of Snapshot");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "Snapshot filled");
+	check(!cfd_decode_snapshot(golden_bytes, 47, &read), "Snapshot cut short");
+}
+
+static void
 golden_put_envelope(void)
 {
 	static const char golden_bytes[] = {
@@ -2190,6 +2215,7 @@ golden_messages(void)
 	golden_policy_log_answer();
 	golden_policy_logged();
 	golden_index_built();
+	golden_snapshot();
 	golden_put_envelope();
 	golden_put_plain();
 	golden_get_envelope();

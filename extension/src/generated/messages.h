@@ -119,6 +119,20 @@ typedef struct CfdWireIndexBuilt
 } CFD_IN_MESSAGE CfdWireIndexBuilt;
 _Static_assert(sizeof(CfdWireIndexBuilt) == 8, "CfdWireIndexBuilt");
 
+/* Whose rows a statement sees: told when it starts, while something is recorded; and once more when it has ended. The keeper does nothing with it but record it. */
+typedef struct CfdWireSnapshot
+{
+	uint64_t	text;	/* Of the client's text (super::snapshot::hash); 0: a query within the statement before. */
+	uint64_t	position;	/* LSN up to which there was WAL after the snapshot was taken. */
+	uint32_t	xmin;	/* The oldest transaction in progress. */
+	uint32_t	xmax;	/* The first that had not begun. */
+	uint32_t	own;	/* The statement's own transaction; 0: it has changed nothing yet. */
+	uint32_t	flags;	/* super::snapshot::FOLLOWS or super::snapshot::ENDS. */
+	uint32_t	count;	/* Number of others in progress between these. */
+	uint8_t	zero1[4];
+} CFD_IN_MESSAGE CfdWireSnapshot;
+_Static_assert(sizeof(CfdWireSnapshot) == 40, "CfdWireSnapshot");
+
 /* Stores the content of an envelope. */
 typedef struct CfdWirePutEnvelope
 {

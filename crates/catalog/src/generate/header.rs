@@ -168,6 +168,7 @@ fn messages(h: &mut Header, all: &[Message]) {
     for (title, prefix, numbers) in [
         ("Ranks", "RANK", message::rank::NUMBERS),
         ("Searches", "SEARCH", message::search::NUMBERS),
+        ("Snapshots", "SNAPSHOT", message::snapshot::NUMBERS),
         ("Delivery", "DELIVERY", message::delivery::NUMBERS),
         ("Aggregations", "AGGREGATION", message::aggregation::NUMBERS),
         ("Programs", "PROGRAM", message::program::NUMBERS),

@@ -409,6 +409,27 @@ messages! {
         partition: u32 => 4 zeros,
     };
 
+    /// Whose rows a statement sees: told when it starts, while something is recorded; and once more
+    /// when it has ended. The keeper does nothing with it but record it.
+    Snapshot = 40, body<'a> {
+        /// Of the client's text ([`super::snapshot::hash`]); 0: a query within the statement before.
+        text: u64,
+        /// LSN up to which there was WAL after the snapshot was taken.
+        position: u64,
+        /// The oldest transaction in progress.
+        xmin: u32,
+        /// The first that had not begun.
+        xmax: u32,
+        /// The statement's own transaction; 0: it has changed nothing yet.
+        own: u32,
+        /// [`super::snapshot::FOLLOWS`] or [`super::snapshot::ENDS`].
+        flags: u32,
+        /// Number of others in progress between these.
+        count: u32 => 4 zeros;
+        /// These.
+        running: List<'a, u32> [count],
+    };
+
     /// Stores the content of an envelope.
     PutEnvelope = 32, body<'a> {
         /// Where to.

@@ -377,6 +377,7 @@ impl Connection {
             Kind::PartitionDrop => self.partition_drop(take(body)?),
             Kind::Settings => self.settings(take(body)?),
             Kind::Clock => self.clock(take(body)?),
+            Kind::Snapshot => self.snapshot(take(body)?),
             // What it says is for the tape only (`recorded`).
             Kind::Statement => take::<body::Statement>(body).map(|_| ()),
             Kind::Forget => {
