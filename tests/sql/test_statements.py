@@ -339,6 +339,15 @@ def test_partitioned_table(app):
     assert run(app, "SELECT count(*) FROM p2").rows == [("2",)]
 
 
+@pytest.mark.parametrize("key", ["LIST (s)", "RANGE (i, s)", "HASH (s)", "LIST (lower(s))"])
+def test_protected_partition_keys(app, key):
+    """Refused, with the reason and what to do instead."""
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match="partitioned by") as caught:
+        app.execute(f"CREATE TABLE p (i int, s enc_text) PARTITION BY {key}")
+    assert "without a client" in caught.value.diag.message_detail
+    assert "plain column" in caught.value.diag.message_hint
+
+
 def test_domain_is_refused_or_works(app):
     outcome = run(app, "CREATE DOMAIN money2 AS enc_numeric(10, 2)")
     if outcome.sqlstate is None:

@@ -151,3 +151,5 @@ SELECT id FROM doc WHERE b = '{"a": "%(v)s"}'::jsonb OR b <@ '{"a": "%(v)s"}' OR
 PREPARE d (text, int8) AS INSERT INTO q VALUES (9, $1, $2) ON CONFLICT DO NOTHING; EXECUTE d ('%(v)s' || 'x', %(n)s + 1)
 PREPARE e (text) AS SELECT name FROM p WHERE name <> $1; CREATE TABLE t AS EXECUTE e ('%(v)s')
 SELECT (ARRAY[name, '%(v)s'])[2], array_to_string(ARRAY[name, 'b'], '%(v)s') FROM p
+SELECT count(*) OVER (ORDER BY n RANGE BETWEEN %(n)s PRECEDING AND %(n)s + 1 FOLLOWING) FROM p
+SELECT sum(n) OVER w FROM p WINDOW w AS (PARTITION BY name = '%(v)s' ORDER BY n RANGE %(n)s PRECEDING EXCLUDE TIES)

@@ -26,6 +26,7 @@ mod plain;
 mod range;
 mod select;
 mod soft;
+mod window;
 mod with;
 
 use crate::authority::Authority;
