@@ -153,6 +153,14 @@ impl Infer<'_> {
                 .iter()
                 .any(|c| matches!(&c.node, Some(NodeEnum::Constraint(c)) if c.contype() == wanted))
         };
+        if ty.protected() && has(ConstrType::ConstrIdentity) {
+            return Err(
+                Refusal::unsupported("a protected column cannot be an identity column")
+                    .at(def.location)
+                    .detail("The server makes its numbers, so it would know them.")
+                    .hint("Use a plain identity column, or a DEFAULT of nextval for the protected column."),
+            );
+        }
         Ok(Column {
             name: def.colname.clone(),
             attnum: i16::try_from(at + 1).unwrap_or(i16::MAX),
