@@ -104,6 +104,9 @@ impl Infer<'_> {
                 many => Val::unknown_of(many),
             });
         }
+        if let Some(val) = self.set(name, f, vals)? {
+            return Ok(val);
+        }
         if f.agg_within_group
             && let Some(val) = self.within_group(name, vals, f)?
         {

@@ -25,6 +25,7 @@ mod others;
 mod plain;
 mod range;
 mod select;
+mod sets;
 mod soft;
 mod window;
 mod with;
