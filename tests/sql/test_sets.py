@@ -1,16 +1,17 @@
 """Functions that return sets, on plain and on protected columns.
 
-Mechanism: the proxy calls the extension's function for sets of protected values, which asks the keeper
-where a set ends. Right: the same rows with the same names, in the list of a query and in FROM, and
-PostgreSQL's SQLSTATEs. Bug: a row more or less at the ends of a type or of a text, another name of the
-column, a constant in the clear (tests/security/canaries).
+Mechanism: the proxy calls the extension's function for sets of protected values, which asks the
+keeper where a set ends. Right: the same rows with the same names, in the list of a query and in
+FROM, and PostgreSQL's SQLSTATEs. Bug: a row more or less at the ends of a type or of a text,
+another name of the column, a constant in the clear (tests/security/canaries).
 """
 
 import psycopg
 import pytest
 from results import run
 
-COLUMNS = "id int, a {0}int4, b {0}int8, d {0}date, ts {0}timestamp, tz {0}timestamptz, s {0}text, v {0}varchar, jb {0}jsonb, js {0}json"
+COLUMNS = """id int, a {0}int4, b {0}int8, d {0}date, ts {0}timestamp, tz {0}timestamptz,
+    s {0}text, v {0}varchar, jb {0}jsonb, js {0}json"""
 ROWS = [
     (0, 3, 5, "2020-02-27", "2020-02-28 12:00", "2020-03-28 12:00", "a,b,,c", ",", "[1, null, {}]"),
     (1, -2, -1, "1999-12-31", "1999-12-31", "1999-12-31", ",x", "x", '["a", [2]]'),

@@ -1,9 +1,10 @@
-"""Windows whose frame is given by an offset from the current row's value (`RANGE BETWEEN 5 PRECEDING
-AND …`), on plain and on protected columns.
+"""Windows whose frame is given by an offset from the current row's value (`RANGE BETWEEN 5
+PRECEDING AND …`), on plain and on protected columns.
 
-Mechanism: PostgreSQL asks the support function `in_range` of the column's operator class for each row
-whether another one is in its frame; the keeper answers. Bug: other rows in a frame, another SQLSTATE
-for offsets that are none, or an offset in the clear on the server (tests/security/canaries).
+Mechanism: PostgreSQL asks the support function `in_range` of the column's operator class for each
+row whether another one is in its frame; the keeper answers. Bug: other rows in a frame, another
+SQLSTATE for offsets that are none, or an offset in the clear on the server
+(tests/security/canaries).
 """
 
 import random
@@ -20,12 +21,15 @@ KINDS = {
     "int4": (["-2147483648", "2147483647"], [*INTEGERS, "2147483647", "5000000000"]),
     "int8": (["-9223372036854775808", "9223372036854775807"], ["0", "2", "9223372036854775807"]),
     "float4": (["NaN", "Infinity", "-Infinity", "0.1"], ["0.1", "2", "'Infinity'", "2.5::float8"]),
-    "float8": (["NaN", "Infinity", "-Infinity", "0.1"], ["0.1", "2", "'Infinity'", "1e300::float8"]),
+    "float8": (
+        ["NaN", "Infinity", "-Infinity", "0.1"],
+        ["0.1", "2", "'Infinity'", "1e300::float8"],
+    ),
     "numeric": (["NaN", "Infinity", "-Infinity", "0.1"], ["0.1", "2", "'Infinity'", "'1e40'"]),
     "date": (["infinity", "-infinity", "2020-02-29"], SPANS),
     "timestamp": (["infinity", "-infinity", "2020-02-29 12:00"], SPANS),
     "timestamptz": (["infinity", "-infinity", "2020-03-29 02:30+01"], SPANS),
-    "time": (["00:00", "24:00", "23:59:59.999999"], ["interval '1 hour'", "interval '1 mon 30:00'"]),
+    "time": (["00:00", "24:00", "23:59:59.999999"], ["interval '1 hour'", "'1 mon 30:00'"]),
     "interval": (["-1 mon", "30 days", "1 mon 1 day -00:01"], ["interval '1 day'", "'1 mon'"]),
 }
 FRAMES = [
