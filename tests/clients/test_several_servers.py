@@ -2,8 +2,8 @@
 
 Mechanism: `upstream` names several places, `target_session_attrs` the kind, which servers report
 when a session begins. A place where nobody listens, and a server that says that it is a standby (it
-is a few lines here), stand before the real one. Bug: a client is refused though a server would serve
-it, or is served by one of another kind.
+is a few lines here), stand before the real one. Bug: a client is refused though a server would
+serve it, or is served by one of another kind.
 """
 
 import contextlib
