@@ -65,6 +65,8 @@ impl Operation {
             }
             Op::Cast | Op::Typmod | Op::TypmodExplicit => family::CAST,
             Op::Hash | Op::IsTrue => family::COMPARE,
+            // It compares with what it computes: whoever may do one of both only may not do this.
+            Op::InRange => family::COMPARE | family::COMPUTE,
             _ if self.is_comparison() => family::COMPARE,
             _ => family::COMPUTE,
         }

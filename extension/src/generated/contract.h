@@ -634,6 +634,9 @@
 #define CFD_OP_JSONB_PAIRS 248
 #define CFD_OP_JSON_ROW 249
 #define CFD_OP_JSON_ROWS 250
+#define CFD_OP_IN_RANGE 251
+#define CFD_RANGE_PRECEDING 1
+#define CFD_RANGE_UP_TO 2
 
 /* Aggregates */
 #define CFD_AGGREGATE_SUM 1

@@ -27,6 +27,8 @@
 /* Declarations of all functions ... */
 #define CFD_TYPE(name, type)
 #define CFD_SORT(name, type, signature)
+/* Only windows call these. */
+#define CFD_IN_RANGE(name, signature)
 #define CFD_EVAL(name, signature, operands) extern Datum cfd_##name(PG_FUNCTION_ARGS);
 #define CFD_TEST(name, signature, operands) extern Datum cfd_##name(PG_FUNCTION_ARGS);
 #define CFD_COMPARE(name, signature, comparison, holds) extern Datum cfd_##name(PG_FUNCTION_ARGS);

@@ -253,6 +253,7 @@ fn every_operation() {
         (Op::Sha256, family::COMPUTE),
         (Op::ToChar, family::COMPUTE),
         (Op::TimeZone, family::COMPUTE),
+        (Op::InRange, family::COMPUTE | family::COMPARE),
     ] {
         let (number, signature) = signatures.iter().find(|(_, s)| s.op == op).unwrap();
         let run = |families| {
@@ -264,6 +265,9 @@ fn every_operation() {
         };
         assert!(is_refused(run(family::ALL & !missing)), "{op:?}");
         assert!(!is_refused(run(missing)), "{op:?}");
+        for one in [family::COMPUTE, family::COMPARE] {
+            assert_eq!(is_refused(run(one)), missing & !one != 0, "{op:?}");
+        }
     }
 }
 

@@ -26,7 +26,9 @@ mod others;
 mod plain;
 mod range;
 mod select;
+mod sets;
 mod soft;
+mod window;
 mod with;
 
 use crate::authority::Authority;
