@@ -10,9 +10,14 @@ use crate::Error;
 pub(crate) struct Writer(Vec<u8>);
 
 impl Writer {
-    /// Has room for so many bytes.
-    pub(crate) fn with_capacity(bytes: usize) -> Writer {
-        Writer(Vec::with_capacity(bytes))
+    /// Begins anew, with the memory it has.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// What was written so far.
+    pub(crate) fn written(&self) -> &[u8] {
+        &self.0
     }
 
     pub(crate) fn u8(&mut self, value: u8) {

@@ -32,8 +32,6 @@ use salts::Salts;
 pub const SEED_BYTES: usize = 32;
 /// Size in bytes of a cell's salt.
 pub const SALT_BYTES: usize = 16;
-/// Size of a leaf without its value: salt, row, column, whether there is a value, and its length.
-const LEAF_BYTES: usize = SALT_BYTES + 8 + 8 + 1 + 8;
 /// Maximum size of a nonce.
 pub const NONCE_MAX: usize = 64;
 /// Prefix of what is signed, so that no other signature is valid for a result.
@@ -284,27 +282,36 @@ fn check_signature(
 fn tree(header: &Header, seed: &[u8; SEED_BYTES], cells: &[Cell], versions: &[Version]) -> Tree {
     let salts = Salts::new(seed);
     let (columns, ledgers) = (header.columns.len(), header.ledgers.len());
-    let mut tree = Tree::new();
+    let mut tree = Tree::with_capacity(cells.len() + versions.len());
+    let mut out = Writer::default();
     let mut versions = versions.chunks(ledgers.max(1));
     for (row, cells) in (0u64..).zip(cells.chunks(columns.max(1))) {
         for (at, cell) in cells.iter().enumerate() {
             let salt = salts.salt(tree.size());
-            tree.push(leaf(&salt, row, at, cell.as_deref().map(str::as_bytes)));
+            let value = cell.as_deref().map(str::as_bytes);
+            tree.push(leaf(&mut out, &salt, row, at, value));
         }
         let shown = versions.next().unwrap_or_default();
         for (at, version) in (columns..).zip(shown) {
             let salt = salts.salt(tree.size());
-            tree.push(leaf(&salt, row, at, Some(&version.signed_bytes())));
+            tree.push(leaf(&mut out, &salt, row, at, Some(&version.signed_bytes())));
         }
     }
     tree
 }
 
-fn leaf(salt: &[u8; SALT_BYTES], row: u64, at: usize, value: Option<&[u8]>) -> Hash {
-    let mut out = Writer::with_capacity(LEAF_BYTES + value.map_or(0, <[u8]>::len));
+/// `out`: where its bytes are written, instead of what is there.
+fn leaf(
+    out: &mut Writer,
+    salt: &[u8; SALT_BYTES],
+    row: u64,
+    at: usize,
+    value: Option<&[u8]>,
+) -> Hash {
+    out.clear();
     out.fixed(salt);
     out.u64(row);
     out.u64(at as u64);
     out.optional(value);
-    Hash::leaf(&out.finish())
+    Hash::leaf(out.written())
 }
