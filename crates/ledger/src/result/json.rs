@@ -12,11 +12,11 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 
-const RESULT: &str = "confide-result-v1";
-const CELL: &str = "confide-cell-v1";
+const RESULT: &str = "confide-result-v3";
+const CELL: &str = "confide-cell-v3";
 /// Format of results with row versions of ledger tables.
-const LEDGER_RESULT: &str = "confide-result-v2";
-const LEDGER_CELL: &str = "confide-cell-v2";
+const LEDGER_RESULT: &str = "confide-result-v4";
+const LEDGER_CELL: &str = "confide-cell-v4";
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
