@@ -104,7 +104,7 @@ impl SignedResult {
     /// # Errors
     /// [`Error::Library`].
     pub fn to_json(&self) -> Result<String, Error> {
-        write(&ResultFile {
+        let file = ResultFile {
             format: self.header.form(RESULT, LEDGER_RESULT).into(),
             versions: self.versions.iter().map(VersionFile::of).collect(),
             result: HeaderFile::of(&self.header),
@@ -112,7 +112,25 @@ impl SignedResult {
             seed: Base64::of(&self.seed),
             root: Base64::of(&self.root.0),
             signature: Base64::of(&self.signature),
-        })
+        };
+        write(&file, self.json_bytes())
+    }
+
+    /// About how many bytes it has as JSON, more rather than less.
+    fn json_bytes(&self) -> usize {
+        const AROUND: usize = 16;
+        let base64 = |bytes: usize| bytes * 4 / 3 + AROUND;
+        let cell = |cell: &Cell| AROUND + cell.as_ref().map_or(0, String::len);
+        let version = |version: &Version| {
+            4 * AROUND
+                + base64(version.entry.len())
+                + version.path.len() * base64(size_of::<Hash>())
+        };
+        let cells: usize = self.cells.iter().map(cell).sum();
+        let versions: usize = self.versions.iter().map(version).sum();
+        let header = &self.header;
+        let columns = header.columns.len() * 16 * AROUND + header.ledgers.len() * 16 * AROUND;
+        1024 + base64(header.evidence.len()) + header.statement.len() + columns + cells + versions
     }
 
     /// Parses a result, without verifying it.
@@ -153,7 +171,7 @@ impl SignedCell {
     /// # Errors
     /// [`Error::Library`].
     pub fn to_json(&self) -> Result<String, Error> {
-        write(&CellFile {
+        let file = CellFile {
             format: self.header.form(CELL, LEDGER_CELL).into(),
             version: self.shown.as_ref().map(ShownFile::of),
             result: HeaderFile::of(&self.header),
@@ -164,7 +182,8 @@ impl SignedCell {
             path: hashes(&self.path),
             root: Base64::of(&self.root.0),
             signature: Base64::of(&self.signature),
-        })
+        };
+        write(&file, 4096)
     }
 
     /// Parses a cell, without verifying it.
@@ -297,8 +316,11 @@ impl<'a> HeaderFile<'a> {
     }
 }
 
-fn write(file: &impl Serialize) -> Result<String, Error> {
-    serde_json::to_string(file).map_err(|_| Error::Library)
+/// `bytes`: about how many it will have, so that it is seldom moved while it grows.
+fn write(file: &impl Serialize, bytes: usize) -> Result<String, Error> {
+    let mut out = Vec::with_capacity(bytes);
+    serde_json::to_writer(&mut out, file).map_err(|_| Error::Library)?;
+    String::from_utf8(out).map_err(|_| Error::Library)
 }
 
 fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Error> {
