@@ -10,6 +10,11 @@ use crate::Error;
 pub(crate) struct Writer(Vec<u8>);
 
 impl Writer {
+    /// Has room for so many bytes.
+    pub(crate) fn with_capacity(bytes: usize) -> Writer {
+        Writer(Vec::with_capacity(bytes))
+    }
+
     /// Begins anew, with the memory it has.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
