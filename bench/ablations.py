@@ -25,7 +25,6 @@ import hashlib
 import os
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import cgroup
 import plots
@@ -252,20 +251,15 @@ def secret(stack, sides, report: Report) -> None:
             setting = "true" if switch == "on" else "false"
             with restart(stack, None, secret_values=setting) as connection:
                 Cell().run_queries(connection)
-                before = processor_seconds(stack)
+                before = servers.processor_of(stack.keeper_pid())
                 cell.run_queries(connection)
-                seconds[switch].append(processor_seconds(stack) - before)
+                spent = servers.processor_of(stack.keeper_pid()) - before
+                seconds[switch].append(spent)
     plain = report.results["plain"]
     found = {switch: compare(plain, cell.content()) for switch, cell in cells.items()}
     processor = {switch: {"processor": median(spent)} for switch, spent in seconds.items()}
     report.results["secret"] = {s: cell | processor[s] for s, cell in found.items()}
     progress("values in hidden memory")
-
-
-def processor_seconds(stack) -> float:
-    """What the keeper has used since its start."""
-    fields = Path(f"/proc/{stack.keeper_pid()}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def paging(stack) -> dict[str, int]:

@@ -295,16 +295,23 @@ def recording(results: dict) -> list[str]:
 
 
 def ledger(results: dict) -> list[str]:
-    kinds = ["plain", "plain ledger", "protected", "protected ledger"]
-    ratios = [(kinds[1], kinds[0]), (kinds[2], kinds[0]), (kinds[3], kinds[2])]
+    cells, tpcc = results["cells"], results["tpcc"]
+    kinds = [kind for kind in tpcc if kind not in ("of", "runs", "processor")]
+    below = "plain by client" if "plain by client" in kinds else "plain"
+    ratios = [("plain ledger", below), ("protected", "plain"), ("protected ledger", "protected")]
     head = [*kinds, *(f"{above} / {below}" for above, below in ratios)]
 
-    def line(name: str, cell: dict) -> list:
+    def line(name: str, cell: dict, faster: bool = False) -> list:
         values = [cell.get(kind, "-") for kind in kinds]
         both = [(cell.get(above), cell.get(below)) for above, below in ratios]
+        both = [(b, a) if faster else (a, b) for a, b in both]
         return [name, *values, *(a / b if a and b else "-" for a, b in both)]
 
-    times = [line(name, cell) for name, cell in results["cells"].items()]
+    times = [line(name, cell) for name, cell in cells.items()]
+    spent = [line(name, cell["processor"]) for name, cell in cells.items() if "processor" in cell]
+    whole = [line("per second", tpcc)]
+    if "processor" in tpcc:
+        whole.append(line("processor ms (ratio: inverse)", tpcc["processor"], faster=True))
     waits = [[name, *(cell[kind] for kind in kinds)] for name, cell in results["waits"].items()]
     logs = [[int(size), *cell.values()] for size, cell in results["logs"].items()]
     columns = list(next(iter(results["logs"].values())))
@@ -312,9 +319,10 @@ def ledger(results: dict) -> list[str]:
     return [
         *grid(["microseconds", *head], times),
         "",
+        *([*grid(["microseconds of processors", *head], spent), ""] if spent else []),
         *grid(["round trips of a statement", *kinds], waits),
         "",
-        *grid(["TPC-C, transactions a second", *head], [line("4 clients", results["tpcc"])]),
+        *grid(["TPC-C, 4 clients", *head], whole),
         "",
         *grid(["versions", *columns], logs),
         "",
