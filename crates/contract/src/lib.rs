@@ -32,4 +32,4 @@ pub use types::TypeCode;
 
 /// Version of the whole contract. Peers with different versions refuse each other in the channel's
 /// handshake ([`hello`]).
-pub const VERSION: u32 = 40;
+pub const VERSION: u32 = 41;

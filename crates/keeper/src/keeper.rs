@@ -16,6 +16,7 @@ use crate::keys::Keys;
 use crate::leases::Leases;
 use crate::logs::Logs;
 use crate::numbers::Numbers;
+use crate::probe::Probe;
 use crate::published::Published;
 use crate::random::random;
 use crate::recorder::Recorder;
@@ -96,6 +97,8 @@ pub struct Keeper {
     pub delivery: Arc<Delivery>,
     /// Cells of the family `rnd_`.
     pub cells: Arc<Cells>,
+    /// How busy it is.
+    pub(crate) probe: Probe,
     /// Logs of ledger tables.
     pub logs: Logs,
     /// Checkpoints of these logs that anybody may fetch.
@@ -184,6 +187,7 @@ impl Keeper {
             zone,
             keys: Arc::new(keys),
             clients,
+            probe: Probe::new(config.probe_bytes.0, config.probe_interval_ms)?,
             logs: Logs::default(),
             published: Published::open(&config)?,
             copies: Arc::new(Copies::new(config.store_copies)),

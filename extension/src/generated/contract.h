@@ -8,7 +8,7 @@
 #define CFD_CONTRACT_H
 
 /* Version */
-#define CFD_CONTRACT_VERSION 40
+#define CFD_CONTRACT_VERSION 41
 
 /* Field identifiers */
 #define CFD_SLOT_BITS 44
@@ -95,6 +95,7 @@
 #define CFD_KIND_PROMOTE 50
 #define CFD_KIND_LEASE 61
 #define CFD_KIND_ADOPT 62
+#define CFD_KIND_SOFT_STATE 63
 #define CFD_KIND_PARTITION_LOGGED 51
 #define CFD_KIND_GARBAGE_BEGIN 52
 #define CFD_KIND_GARBAGE_MARK 53
@@ -173,6 +174,7 @@
 	X(48, "PartitionOpen") \
 	X(50, "Promote") \
 	X(61, "Lease") \
+	X(63, "SoftState") \
 	X(52, "GarbageBegin") \
 	X(54, "GarbageSweep") \
 	X(57, "Resolve") \

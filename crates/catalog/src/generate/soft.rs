@@ -57,7 +57,7 @@ pub(super) fn sql() -> String {
         let opened = format!("pg_catalog.enc_{}", t.plain_name());
         let _ = writeln!(
             out,
-            "CREATE FUNCTION {opened}({name}) RETURNS {opened} AS 'MODULE_PATHNAME', 'cfd_soft_open' LANGUAGE C STRICT STABLE PARALLEL RESTRICTED COST 8;\nCREATE CAST ({name} AS {opened}) WITH FUNCTION {opened}({name});"
+            "CREATE FUNCTION {opened}({name}) RETURNS {opened} AS 'MODULE_PATHNAME', 'cfd_soft_open' LANGUAGE C STRICT STABLE PARALLEL RESTRICTED COST 8;\nCREATE CAST ({name} AS {opened}) WITH FUNCTION {opened}({name}) AS IMPLICIT;"
         );
     }
     for t in SUMS {

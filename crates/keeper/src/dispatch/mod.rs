@@ -303,6 +303,7 @@ impl Connection {
             Kind::CellHash => self.cell_hash(take(body)?),
             Kind::CellToken => self.cell_token(take(body)?),
             Kind::CellKey => self.cell_key(take(body)?),
+            Kind::SoftState => self.soft_state(take(body)?),
             Kind::CellReseal => self.cell_reseal(take(body)?),
             Kind::Ping | Kind::Fence => Ok(()),
             Kind::Policy => self.policy(take(body)?),

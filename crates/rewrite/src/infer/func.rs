@@ -79,6 +79,7 @@ impl Infer<'_> {
     /// A function of the catalog that the grammar calls.
     pub fn called(&mut self, name: &str, vals: &[Val], at: i32) -> Res<Val> {
         let sigs = Known::get().function(name, vals.len());
+        let vals: &[Val] = &vals.iter().map(Self::opened).collect::<Vec<_>>();
         let shaped = |v: &Val| {
             matches!(
                 v.class,
@@ -125,6 +126,15 @@ impl Infer<'_> {
         }
         let known = Known::get();
         let mut sigs = known.function(name, vals.len());
+        let opened: Vec<Val>;
+        let vals = match sigs.is_empty() && matches!(name, "sum" | "avg" | "min" | "max") {
+            true => vals,
+            false => {
+                opened = vals.iter().map(Self::opened).collect();
+                opened.as_slice()
+            }
+        };
+        let any_enc = any_enc || vals.iter().any(|v| self.holds_enc(v));
         if sigs.is_empty() {
             sigs = known.aggregate(name, vals.len());
         }
