@@ -69,6 +69,21 @@ cfd_soft_read(CfdSoft *value, const unsigned char *bytes, Size length)
 	return length == 0;
 }
 
+uint32
+cfd_soft_sealed_bytes(const struct varlena *cell)
+{
+	const unsigned char *bytes = (const unsigned char *) VARDATA_ANY(cell);
+	Size		length = VARSIZE_ANY_EXHDR(cell);
+	const Size	head = CFD_SOFT_HEADER_BYTES + CFD_SOFT_LENGTH_BYTES;
+	uint32		sealed;
+
+	if (length < head || bytes[0] != CFD_SOFT_VALUE)
+		return 0;
+	memcpy(&sealed, bytes + CFD_SOFT_HEADER_BYTES, sizeof(sealed));
+	/* The keeper refuses a cell that says it is longer than it is. */
+	return sealed <= length - head ? head + sealed : length;
+}
+
 CfdSoft
 cfd_soft_value(Datum datum)
 {
