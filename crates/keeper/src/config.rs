@@ -162,7 +162,7 @@ impl Default for Config {
             read_ahead: true,
             deliver: true,
             lease: false,
-            probe_bytes: Bytes(256 << 10),
+            probe_bytes: Bytes(64 << 10),
             probe_interval_ms: 100,
             session_memory_limit: Bytes(1 << 30),
             max_channels: 512,

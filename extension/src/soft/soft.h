@@ -81,6 +81,9 @@ extern void cfd_soft_alike(const CfdSoft *a, const CfdSoft *b);
 /* Raises the error for a missing encoding. */
 extern void cfd_soft_missing(const CfdSoft *value, uint8 encoding) pg_attribute_noreturn();
 
+/* What to do without an encoding, for errors. */
+extern const char *cfd_soft_hint(void);
+
 /*
  * order.c: the first digit in which two values differ decides. 1: a is less, 2:
  * greater, 0: the halves of an encoding do not belong together, -1: equal.

@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "compat/compat.h"
+#include "session/connect.h"
 #include "soft/soft.h"
 #include "utils/builtins.h"
 #include "value/types.h"
@@ -108,6 +109,15 @@ cfd_soft_alike(const CfdSoft *a, const CfdSoft *b)
 			 errhint("Give both columns one type and one key: soft_int4(key_%u).", a->key)));
 }
 
+/* What to do without an encoding. */
+const char *
+cfd_soft_hint(void)
+{
+	if (cfd_keeper_socket[0] == '\0')
+		return "Name it among the encodings in the column's type.";
+	return "Name it among the encodings in the column's type, or give the column's key to the keeper: \"confide transfer-key\".";
+}
+
 void
 cfd_soft_missing(const CfdSoft *value, uint8 encoding)
 {
@@ -115,5 +125,5 @@ cfd_soft_missing(const CfdSoft *value, uint8 encoding)
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 			 errmsg("the values of type soft_%s have no encoding \"%s\"", cfd_plain_name(value->type),
 					cfd_soft_encoding_name(encoding)),
-			 errhint("Name it among the encodings in the column's type.")));
+			 errhint("%s", cfd_soft_hint())));
 }

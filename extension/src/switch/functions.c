@@ -39,6 +39,8 @@ cfd_stat_soft_mode(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 	put(rsinfo, "mode", GetConfigOption("confide.soft_mode", false, false));
+	put(rsinfo, "evaluates", cfd_soft_mode == CFD_SOFT_SOFTWARE || !keeper->known ? "software" :
+		cfd_soft_mode == CFD_SOFT_KEEPER ? "keeper" : "either");
 	put_number(rsinfo, "software.order_ns", costs->order, 1);
 	put_number(rsinfo, "software.equality_ns", costs->equality, 1);
 	put_number(rsinfo, "software.addition_ns", costs->addition, 1);
