@@ -221,7 +221,9 @@ def main() -> None:
         cells = {name: measure(stack, name, numbers) for name in STATEMENTS}
         found = measure_tpch(stack)
         switch = soft_switch.measure(stack)
-    report.results.update(bytes=sizes, cells=cells, tpch=found, switch=switch, encodings=encodings())
+    report.results.update(
+        bytes=sizes, cells=cells, tpch=found, switch=switch, encodings=encodings()
+    )
     print()
     of_plain = [ratio(size, sizes["plain"]) for size in sizes.values()]
     table(["", *FAMILIES], [["bytes of a row", *sizes.values()], ["times plaintext's", *of_plain]])

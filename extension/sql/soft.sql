@@ -31,6 +31,8 @@ CREATE OPERATOR CLASS pg_catalog.soft_bool_ops DEFAULT FOR TYPE pg_catalog.soft_
 CREATE OPERATOR CLASS pg_catalog.soft_bool_ops DEFAULT FOR TYPE pg_catalog.soft_bool USING hash AS OPERATOR 1 =, FUNCTION 1 pg_catalog.soft_hash(pg_catalog.soft_bool), FUNCTION 2 pg_catalog.soft_hash_extended(pg_catalog.soft_bool, int8);
 CREATE FUNCTION pg_catalog.enc_bool(pg_catalog.soft_bool) RETURNS pg_catalog.enc_bool AS 'MODULE_PATHNAME', 'cfd_soft_open' LANGUAGE C STRICT STABLE PARALLEL RESTRICTED COST 8;
 CREATE CAST (pg_catalog.soft_bool AS pg_catalog.enc_bool) WITH FUNCTION pg_catalog.enc_bool(pg_catalog.soft_bool) AS IMPLICIT;
+CREATE FUNCTION pg_catalog.enc_bool_operand(pg_catalog.soft_bool) RETURNS pg_catalog.enc_bool_operand AS 'MODULE_PATHNAME', 'cfd_soft_open' LANGUAGE C STRICT STABLE PARALLEL RESTRICTED COST 8;
+CREATE CAST (pg_catalog.soft_bool AS pg_catalog.enc_bool_operand) WITH FUNCTION pg_catalog.enc_bool_operand(pg_catalog.soft_bool) AS IMPLICIT;
 
 CREATE TYPE pg_catalog.soft_int2;
 CREATE FUNCTION pg_catalog.soft_int2_in(cstring, oid, int4) RETURNS pg_catalog.soft_int2 AS 'MODULE_PATHNAME', 'cfd_soft_in' LANGUAGE C IMMUTABLE PARALLEL SAFE STRICT;
@@ -61,6 +63,8 @@ CREATE OPERATOR CLASS pg_catalog.soft_int2_ops DEFAULT FOR TYPE pg_catalog.soft_
 CREATE OPERATOR CLASS pg_catalog.soft_int2_ops DEFAULT FOR TYPE pg_catalog.soft_int2 USING hash AS OPERATOR 1 =, FUNCTION 1 pg_catalog.soft_hash(pg_catalog.soft_int2), FUNCTION 2 pg_catalog.soft_hash_extended(pg_catalog.soft_int2, int8);
 CREATE FUNCTION pg_catalog.enc_int2(pg_catalog.soft_int2) RETURNS pg_catalog.enc_int2 AS 'MODULE_PATHNAME', 'cfd_soft_open' LANGUAGE C STRICT STABLE PARALLEL RESTRICTED COST 8;
 CREATE CAST (pg_catalog.soft_int2 AS pg_catalog.enc_int2) WITH FUNCTION pg_catalog.enc_int2(pg_catalog.soft_int2) AS IMPLICIT;
+CREATE FUNCTION pg_catalog.enc_int2_operand(pg_catalog.soft_int2) RETURNS pg_catalog.enc_int2_operand AS 'MODULE_PATHNAME', 'cfd_soft_open' LANGUAGE C STRICT STABLE PARALLEL RESTRICTED COST 8;
+CREATE CAST (pg_catalog.soft_int2 AS pg_catalog.enc_int2_operand) WITH FUNCTION pg_catalog.enc_int2_operand(pg_catalog.soft_int2) AS IMPLICIT;
 
 CREATE TYPE pg_catalog.soft_int4;
 CREATE FUNCTION pg_catalog.soft_int4_in(cstring, oid, int4) RETURNS pg_catalog.soft_int4 AS 'MODULE_PATHNAME', 'cfd_soft_in' LANGUAGE C IMMUTABLE PARALLEL SAFE STRICT;
@@ -91,6 +95,8 @@ CREATE OPERATOR CLASS pg_catalog.soft_int4_ops DEFAULT FOR TYPE pg_catalog.soft_
 CREATE OPERATOR CLASS pg_catalog.soft_int4_ops DEFAULT FOR TYPE pg_catalog.soft_int4 USING hash AS OPERATOR 1 =, FUNCTION 1 pg_catalog.soft_hash(pg_catalog.soft_int4), FUNCTION 2 pg_catalog.soft_hash_extended(pg_catalog.soft_int4, int8);
 CREATE FUNCTION pg_catalog.enc_int4(pg_catalog.soft_int4) RETURNS pg_catalog.enc_int4 AS 'MODULE_PATHNAME', 'cfd_soft_open' LANGUAGE C STRICT STABLE PARALLEL RESTRICTED COST 8;
 CREATE CAST (pg_catalog.soft_int4 AS pg_catalog.enc_int4) WITH FUNCTION pg_catalog.enc_int4(pg_catalog.soft_int4) AS IMPLICIT;
+CREATE FUNCTION pg_catalog.enc_int4_operand(pg_catalog.soft_int4) RETURNS pg_catalog.enc_int4_operand AS 'MODULE_PATHNAME', 'cfd_soft_open' LANGUAGE C STRICT STABLE PARALLEL RESTRICTED COST 8;
+CREATE CAST (pg_catalog.soft_int4 AS pg_catalog.enc_int4_operand) WITH FUNCTION pg_catalog.enc_int4_operand(pg_catalog.soft_int4) AS IMPLICIT;
 
 CREATE TYPE pg_catalog.soft_int8;
 CREATE FUNCTION pg_catalog.soft_int8_in(cstring, oid, int4) RETURNS pg_catalog.soft_int8 AS 'MODULE_PATHNAME', 'cfd_soft_in' LANGUAGE C IMMUTABLE PARALLEL SAFE STRICT;
@@ -121,6 +127,8 @@ CREATE OPERATOR CLASS pg_catalog.soft_int8_ops DEFAULT FOR TYPE pg_catalog.soft_
 CREATE OPERATOR CLASS pg_catalog.soft_int8_ops DEFAULT FOR TYPE pg_catalog.soft_int8 USING hash AS OPERATOR 1 =, FUNCTION 1 pg_catalog.soft_hash(pg_catalog.soft_int8), FUNCTION 2 pg_catalog.soft_hash_extended(pg_catalog.soft_int8, int8);
 CREATE FUNCTION pg_catalog.enc_int8(pg_catalog.soft_int8) RETURNS pg_catalog.enc_int8 AS 'MODULE_PATHNAME', 'cfd_soft_open' LANGUAGE C STRICT STABLE PARALLEL RESTRICTED COST 8;
 CREATE CAST (pg_catalog.soft_int8 AS pg_catalog.enc_int8) WITH FUNCTION pg_catalog.enc_int8(pg_catalog.soft_int8) AS IMPLICIT;
+CREATE FUNCTION pg_catalog.enc_int8_operand(pg_catalog.soft_int8) RETURNS pg_catalog.enc_int8_operand AS 'MODULE_PATHNAME', 'cfd_soft_open' LANGUAGE C STRICT STABLE PARALLEL RESTRICTED COST 8;
+CREATE CAST (pg_catalog.soft_int8 AS pg_catalog.enc_int8_operand) WITH FUNCTION pg_catalog.enc_int8_operand(pg_catalog.soft_int8) AS IMPLICIT;
 
 CREATE TYPE pg_catalog.soft_numeric;
 CREATE FUNCTION pg_catalog.soft_numeric_in(cstring, oid, int4) RETURNS pg_catalog.soft_numeric AS 'MODULE_PATHNAME', 'cfd_soft_in' LANGUAGE C IMMUTABLE PARALLEL SAFE STRICT;
@@ -151,6 +159,8 @@ CREATE OPERATOR CLASS pg_catalog.soft_numeric_ops DEFAULT FOR TYPE pg_catalog.so
 CREATE OPERATOR CLASS pg_catalog.soft_numeric_ops DEFAULT FOR TYPE pg_catalog.soft_numeric USING hash AS OPERATOR 1 =, FUNCTION 1 pg_catalog.soft_hash(pg_catalog.soft_numeric), FUNCTION 2 pg_catalog.soft_hash_extended(pg_catalog.soft_numeric, int8);
 CREATE FUNCTION pg_catalog.enc_numeric(pg_catalog.soft_numeric) RETURNS pg_catalog.enc_numeric AS 'MODULE_PATHNAME', 'cfd_soft_open' LANGUAGE C STRICT STABLE PARALLEL RESTRICTED COST 8;
 CREATE CAST (pg_catalog.soft_numeric AS pg_catalog.enc_numeric) WITH FUNCTION pg_catalog.enc_numeric(pg_catalog.soft_numeric) AS IMPLICIT;
+CREATE FUNCTION pg_catalog.enc_numeric_operand(pg_catalog.soft_numeric) RETURNS pg_catalog.enc_numeric_operand AS 'MODULE_PATHNAME', 'cfd_soft_open' LANGUAGE C STRICT STABLE PARALLEL RESTRICTED COST 8;
+CREATE CAST (pg_catalog.soft_numeric AS pg_catalog.enc_numeric_operand) WITH FUNCTION pg_catalog.enc_numeric_operand(pg_catalog.soft_numeric) AS IMPLICIT;
 
 CREATE TYPE pg_catalog.soft_text;
 CREATE FUNCTION pg_catalog.soft_text_in(cstring, oid, int4) RETURNS pg_catalog.soft_text AS 'MODULE_PATHNAME', 'cfd_soft_in' LANGUAGE C IMMUTABLE PARALLEL SAFE STRICT;
@@ -241,6 +251,8 @@ CREATE OPERATOR CLASS pg_catalog.soft_timestamp_ops DEFAULT FOR TYPE pg_catalog.
 CREATE OPERATOR CLASS pg_catalog.soft_timestamp_ops DEFAULT FOR TYPE pg_catalog.soft_timestamp USING hash AS OPERATOR 1 =, FUNCTION 1 pg_catalog.soft_hash(pg_catalog.soft_timestamp), FUNCTION 2 pg_catalog.soft_hash_extended(pg_catalog.soft_timestamp, int8);
 CREATE FUNCTION pg_catalog.enc_timestamp(pg_catalog.soft_timestamp) RETURNS pg_catalog.enc_timestamp AS 'MODULE_PATHNAME', 'cfd_soft_open' LANGUAGE C STRICT STABLE PARALLEL RESTRICTED COST 8;
 CREATE CAST (pg_catalog.soft_timestamp AS pg_catalog.enc_timestamp) WITH FUNCTION pg_catalog.enc_timestamp(pg_catalog.soft_timestamp) AS IMPLICIT;
+CREATE FUNCTION pg_catalog.enc_timestamp_operand(pg_catalog.soft_timestamp) RETURNS pg_catalog.enc_timestamp_operand AS 'MODULE_PATHNAME', 'cfd_soft_open' LANGUAGE C STRICT STABLE PARALLEL RESTRICTED COST 8;
+CREATE CAST (pg_catalog.soft_timestamp AS pg_catalog.enc_timestamp_operand) WITH FUNCTION pg_catalog.enc_timestamp_operand(pg_catalog.soft_timestamp) AS IMPLICIT;
 
 CREATE TYPE pg_catalog.soft_sum_int8;
 CREATE FUNCTION pg_catalog.soft_sum_int8_in(cstring, oid, int4) RETURNS pg_catalog.soft_sum_int8 AS 'MODULE_PATHNAME', 'cfd_soft_sum_in' LANGUAGE C IMMUTABLE PARALLEL SAFE STRICT;

@@ -85,7 +85,16 @@ def fill(connection, prefix: str) -> None:
 
 def transfer(stack, column: str, *more: str) -> None:
     program = stack.data.parent / "bin" / "confide"
-    command = [program, "transfer-key", column, "--bindir", PG_BIN, "--dbname", stack.app_url, *more]
+    command = [
+        program,
+        "transfer-key",
+        column,
+        "--bindir",
+        PG_BIN,
+        "--dbname",
+        stack.app_url,
+        *more,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
 
@@ -93,7 +102,9 @@ def transfer(stack, column: str, *more: str) -> None:
 def evaluated(connection, query: str) -> tuple[int, int]:
     """Rows that were evaluated in software and in the keeper."""
     lines = connection.execute(f"EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) {query}").fetchall()
-    found = [re.search(r"in software: (\d+) rows, in keeper: (\d+) rows", line) for (line,) in lines]
+    found = [
+        re.search(r"in software: (\d+) rows, in keeper: (\d+) rows", line) for (line,) in lines
+    ]
     found = [(int(m[1]), int(m[2])) for m in found if m]
     return sum(s for s, _ in found), sum(k for _, k in found)
 

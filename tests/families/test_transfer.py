@@ -114,7 +114,10 @@ IMPLICIT = [
     ("SELECT id FROM people WHERE n * n > 50", [(1,)]),
     ("SELECT -n, abs(n), n / 2 FROM people WHERE id = 2", [(3, 3, -1)]),
     ("SELECT id FROM people WHERE name LIKE 'A%'", [(1,)]),
-    ("SELECT upper(name) || '!', length(name) FROM people ORDER BY id", [("ANNA!", 4), ("BERT!", 4), (None, None)]),
+    (
+        "SELECT upper(name) || '!', length(name) FROM people ORDER BY id",
+        [("ANNA!", 4), ("BERT!", 4), (None, None)],
+    ),
     ("SELECT max(n * 2), sum(n), stddev(n) IS NULL FROM people", [(20, 7, False)]),
     ("SELECT id FROM people WHERE n - 1 > %s", [(1,)]),
 ]
@@ -136,17 +139,17 @@ def test_without_a_cast(stack, people, schema, query, expected):
 def test_a_missing_order(stack, app, schema):
     """A column without the encoding of an operator: the keeper compares, or the refusal names the
     encoding and the command."""
-    app.execute("CREATE TABLE some (id int, n soft_int4(eq), price soft_numeric(8,2,eq))")
-    app.execute("INSERT INTO some VALUES (1, 5, 2.50), (2, -7, 9.00), (3, NULL, NULL)")
+    app.execute("CREATE TABLE few (id int, n soft_int4(eq), price soft_numeric(8,2,eq))")
+    app.execute("INSERT INTO few VALUES (1, 5, 2.50), (2, -7, 9.00), (3, NULL, NULL)")
     for query, column, expected in (
-        ("SELECT id FROM some WHERE n < 0", "n", [(2,)]),
-        ("SELECT id FROM some WHERE price BETWEEN 2.00 AND 3.00", "price", [(1,)]),
+        ("SELECT id FROM few WHERE n < 0", "n", [(2,)]),
+        ("SELECT id FROM few WHERE price BETWEEN 2.00 AND 3.00", "price", [(1,)]),
     ):
         with pytest.raises(psycopg.errors.FeatureNotSupported) as error:
             app.execute(query)
         assert '"ord"' in str(error.value)
         assert "transfer-key" in error.value.diag.message_hint
-        given(stack, f"{schema}.some.{column}")
+        given(stack, f"{schema}.few.{column}")
         app.execute("SET confide.soft_probe_interval = 1")
         assert app.execute(query).fetchall() == expected
 

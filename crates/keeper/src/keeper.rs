@@ -125,6 +125,12 @@ pub struct Keeper {
     sessions: Mutex<HashMap<u64, Weak<Session>>>,
 }
 
+fn note_start(audit: &Audit) -> Result<(), String> {
+    let begun = format!("contract {}", contract::VERSION);
+    let noted = audit.note("started", "-", begun);
+    noted.map_err(|e| e.message.to_string())
+}
+
 /// Makes the store persistent, if configured.
 fn durable(config: &Config, keys: &Keys, store: &Arc<Store>) -> Result<Option<Durable>, String> {
     if config.data_dir.as_os_str().is_empty() {
@@ -167,8 +173,7 @@ impl Keeper {
                 number,
             )
         })?;
-        let begun = format!("contract {}", contract::VERSION);
-        audit.note("started", "-", begun).map_err(|e| e.message)?;
+        note_start(&audit)?;
         let cells = Arc::new(Cells::open(&config.data_dir, keys.root(), &keys.standing)?);
         viewers.tell_keys(&cells);
         let incarnation = u64::from_le_bytes(random().map_err(|e| e.to_string())?);

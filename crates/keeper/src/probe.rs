@@ -106,9 +106,14 @@ fn run(state: &mut State) -> u64 {
     state.sorted.extend_from_slice(&state.data);
     state.sorted.sort_unstable();
     let sorted = black_box(&state.sorted);
-    let found = state.data.iter().filter(|n| sorted.binary_search(n).is_ok());
+    let found = state
+        .data
+        .iter()
+        .filter(|n| sorted.binary_search(n).is_ok());
     black_box(found.count());
-    u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX).max(1)
+    u64::try_from(begun.elapsed().as_nanos())
+        .unwrap_or(u64::MAX)
+        .max(1)
 }
 
 /// Random numbers (xorshift): they need not be secret.

@@ -86,15 +86,7 @@ impl Here<'_> {
             Kind::Orderable => Ok(ask::encoded(&answer::Orderable { allowed: 1 })),
             Kind::Resolve => Ok(ask::encoded(&answer::Resolve { unresolved: 0 })),
             Kind::Stats => Ok(b"replayer 1\n".to_vec()),
-            // It has no keys, so the encodings are used.
-            Kind::SoftState => Ok(ask::encoded(&answer::SoftState {
-                held: 0,
-                open: 0,
-                probe: 0,
-                usual: 0,
-                probes: 0,
-                faults: 0,
-            })),
+            Kind::SoftState => Ok(ask::no_keys()),
             Kind::AggregateRegister => self.give_aggregation(),
             Kind::AggregateReturn => self.ask_returned(message),
             Kind::AggregateFetch => self.ask_groups_of(&read(message)?),

@@ -248,7 +248,7 @@ cfd_inputs_forget_constants(CfdInputs *inputs)
 }
 
 static CfdFid
-opened(struct varlena *cell, uint8 type)
+cfd_input_opened(struct varlena *cell, uint8 type)
 {
 	uint32		sealed = cfd_soft_sealed_bytes(cell);
 
@@ -265,7 +265,7 @@ store(CfdInputColumn *column, int row, Datum value, bool isnull)
 	else if (isnull)
 		column->fids[row] = 0;
 	else if (column->cell)
-		column->fids[row] = opened(PG_DETOAST_DATUM_PACKED(value), column->type);
+		column->fids[row] = cfd_input_opened(PG_DETOAST_DATUM_PACKED(value), column->type);
 	else
 	{
 		column->fids[row] = DatumGetUInt64(value);

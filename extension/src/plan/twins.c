@@ -59,7 +59,7 @@ test_of(Oid function)
 
 /* The value of an operand: a cast that opens its cell. */
 static Node *
-opened(Making *making, Node *operand, uint8 code)
+cfd_twin_opened(Making *making, Node *operand, uint8 code)
 {
 	Oid			target = cfd_type_oid(code);
 	Oid			function = InvalidOid;
@@ -102,8 +102,8 @@ twin_of_comparison(Making *making, OpExpr *expr)
 		return NULL;
 	operator = OpernameGetOprid(list_make2(makeString("pg_catalog"), makeString(pstrdup(test->name))),
 								cfd_type_oid(code), cfd_type_oid(code));
-	left = opened(making, linitial(expr->args), code);
-	right = left == NULL ? NULL : opened(making, lsecond(expr->args), code);
+	left = cfd_twin_opened(making, linitial(expr->args), code);
+	right = left == NULL ? NULL : cfd_twin_opened(making, lsecond(expr->args), code);
 	if (right == NULL || !OidIsValid(operator) || (before == 0 && making->cells == NIL))
 		return NULL;
 	if (test->is_order)

@@ -51,7 +51,7 @@ fill(Sample *sample, int number)
 }
 
 static double
-since(instr_time start)
+cfd_costs_since(instr_time start)
 {
 	instr_time	end;
 
@@ -69,7 +69,7 @@ read_both(const Sample *samples, CfdSoft *a, CfdSoft *b)
 
 /* Each round reads both cells, as an operator does. */
 static void
-measure(const Sample *samples)
+cfd_costs_measure(const Sample *samples)
 {
 	volatile int results = 0;
 	CfdSoft		a;
@@ -80,11 +80,11 @@ measure(const Sample *samples)
 	INSTR_TIME_SET_CURRENT(start);
 	for (int i = 0; i < ROUNDS; i++)
 		results += read_both(samples, &a, &b) ? cfd_soft_digit_order(&a, &b) : 0;
-	costs.order = since(start) / ROUNDS;
+	costs.order = cfd_costs_since(start) / ROUNDS;
 	INSTR_TIME_SET_CURRENT(start);
 	for (int i = 0; i < ROUNDS; i++)
 		results += read_both(samples, &a, &b) && memcmp(a.sealed, b.sealed, a.sealed_length) == 0;
-	costs.equality = since(start) / ROUNDS;
+	costs.equality = cfd_costs_since(start) / ROUNDS;
 	INSTR_TIME_SET_CURRENT(start);
 	for (int i = 0; i < ROUNDS; i++)
 	{
@@ -96,12 +96,12 @@ measure(const Sample *samples)
 		sum += masked;
 	}
 	results += (int) sum;
-	costs.addition = since(start) / ROUNDS;
+	costs.addition = cfd_costs_since(start) / ROUNDS;
 	costs.clock = 0;
 	for (int i = 0; i < ROUNDS; i++)
 	{
 		INSTR_TIME_SET_CURRENT(start);
-		costs.clock += since(start) / ROUNDS;
+		costs.clock += cfd_costs_since(start) / ROUNDS;
 	}
 }
 
@@ -115,8 +115,8 @@ cfd_soft_costs(void)
 	for (int i = 0; i < 2; i++)
 		fill(&samples[i], i);
 	/* The first time, caches are cold. */
-	measure(samples);
-	measure(samples);
+	cfd_costs_measure(samples);
+	cfd_costs_measure(samples);
 	measured = true;
 	return &costs;
 }

@@ -84,7 +84,7 @@ request(const CfdSoftKey *key, CfdReadSoftStateAnswer *read)
 }
 
 static double
-since(instr_time start)
+cfd_keeper_since(instr_time start)
 {
 	instr_time	end;
 
@@ -109,7 +109,7 @@ take_state(const CfdWireSoftStateAnswer *answer, double round_trip)
 }
 
 static bool
-ask(const CfdSoftKey *key)
+cfd_keeper_ask(const CfdSoftKey *key)
 {
 	CfdReadSoftStateAnswer read;
 	instr_time	start;
@@ -119,7 +119,7 @@ ask(const CfdSoftKey *key)
 	INSTR_TIME_SET_CURRENT(start);
 	if (!request(key, &read))
 		return false;
-	take_state(&read.head, since(start));
+	take_state(&read.head, cfd_keeper_since(start));
 	return read.head.held != 0;
 }
 
@@ -141,7 +141,7 @@ keys_of_client(void)
 
 /* Looks a key up, asking about it if the last answer is old. Sets *asked if it did. */
 static bool
-look_up(const CfdSoftKey *key, bool *asked)
+cfd_keeper_look_up(const CfdSoftKey *key, bool *asked)
 {
 	CfdSoftKey	clean;
 	TimestampTz now = GetCurrentTimestamp();
@@ -158,7 +158,7 @@ look_up(const CfdSoftKey *key, bool *asked)
 	entry = hash_search(keys_of_client(), &clean, HASH_FIND, &found);
 	if (found && (now < entry->at + (TimestampTz) interval * 1000 || now < not_before))
 		return entry->held;
-	held = ask(key);
+	held = cfd_keeper_ask(key);
 	*asked = true;
 	not_before = GetCurrentTimestamp() + (GetCurrentTimestamp() - now) * SHARE;
 	/* Asking may have found another client. */
@@ -174,7 +174,7 @@ cfd_keeper_look(const CfdWork *work)
 	bool		asked = false;
 
 	if (may_ask() && work->count > 0)
-		(void) look_up(&work->keys[0], &asked);
+		(void) cfd_keeper_look_up(&work->keys[0], &asked);
 	return asked;
 }
 
@@ -187,7 +187,7 @@ cfd_keeper_has(const CfdWork *work)
 		return false;
 	for (int i = 0; i < work->count; i++)
 	{
-		if (!look_up(&work->keys[i], &asked))
+		if (!cfd_keeper_look_up(&work->keys[i], &asked))
 			return false;
 	}
 	return true;

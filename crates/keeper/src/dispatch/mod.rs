@@ -278,10 +278,14 @@ impl Connection {
         None
     }
 
+    fn may_answer(&self, kind: Kind) -> Result<(), Failure> {
+        self.worker.may_ask(kind)?;
+        Ok(self.may_go_on(kind)?)
+    }
+
     fn answered(&mut self, kind: Kind, body: &[u8]) -> Result<(), Failure> {
         self.shrink();
-        self.worker.may_ask(kind)?;
-        self.may_go_on(kind)?;
+        self.may_answer(kind)?;
         match kind {
             Kind::Declassify => self.declassify(take(body)?),
             Kind::DeclassifyBatch => self.declassify_batch(take(body)?),

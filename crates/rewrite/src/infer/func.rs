@@ -126,14 +126,7 @@ impl Infer<'_> {
         }
         let known = Known::get();
         let mut sigs = known.function(name, vals.len());
-        let opened: Vec<Val>;
-        let vals = match sigs.is_empty() && matches!(name, "sum" | "avg" | "min" | "max") {
-            true => vals,
-            false => {
-                opened = vals.iter().map(Self::opened).collect();
-                opened.as_slice()
-            }
-        };
+        let vals = &Self::opened_for(name, sigs.is_empty(), vals);
         let any_enc = any_enc || vals.iter().any(|v| self.holds_enc(v));
         if sigs.is_empty() {
             sigs = known.aggregate(name, vals.len());

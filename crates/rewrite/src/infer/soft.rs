@@ -40,6 +40,14 @@ impl Infer<'_> {
         }
     }
 
+    /// The arguments of a function or an aggregate, opened unless it is one of the family's own.
+    pub fn opened_for(name: &str, aggregate: bool, vals: &[Val]) -> Vec<Val> {
+        match aggregate && matches!(name, "sum" | "avg" | "min" | "max") {
+            true => vals.to_vec(),
+            false => vals.iter().map(Self::opened).collect(),
+        }
+    }
+
     /// What a value is encoded for that is compared with this column here.
     pub fn comparing(&self, column: Column) -> Purpose {
         match self.ordering && column.code == TypeCode::Text {

@@ -106,7 +106,7 @@ take_cut(CfdScanState *state, CfdBuffer *buffer)
  * no more, no grant covers it), PostgreSQL decides, and false is returned.
  */
 static bool
-answered(CfdScanState *state, CfdBuffer *buffer)
+cfd_scan_answered(CfdScanState *state, CfdBuffer *buffer)
 {
 	instr_time	start;
 	bool		refused;
@@ -137,7 +137,7 @@ take_passing(CfdScanState *state, CfdBuffer *buffer)
 		buffer->good = buffer->decided = buffer->rows;
 		return;
 	}
-	if (state->switched != NULL && !answered(state, buffer))
+	if (state->switched != NULL && !cfd_scan_answered(state, buffer))
 		return;
 	read = cfd_driver_await_revealed(&state->driver, &buffer->filter, asked, 1);
 	good = read.head.good;

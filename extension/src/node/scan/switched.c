@@ -43,7 +43,7 @@ cfd_switched_clock(instr_time *start)
 }
 
 static double
-since(instr_time start)
+cfd_switched_since(instr_time start)
 {
 	instr_time	end;
 
@@ -55,7 +55,7 @@ since(instr_time start)
 void
 cfd_switched_spent(CfdSwitched *switched, instr_time start)
 {
-	switched->spent += since(start);
+	switched->spent += cfd_switched_since(start);
 }
 
 static void
@@ -74,6 +74,15 @@ choose_side(CfdScanState *state, int rows)
 	/* What was read ahead goes to the keeper. */
 	state->driver.reads_ahead = switched->side == CFD_SIDE_KEEPER;
 	state->driver.pauses = switched->side == CFD_SIDE_SOFTWARE;
+	/*
+	 * The program is registered before constants are opened: if one cannot be,
+	 * the next answer says so, which must be that about rows.
+	 */
+	if (switched->side == CFD_SIDE_KEEPER)
+	{
+		cfd_program_message();
+		(void) cfd_program_handle(state->filter);
+	}
 	switched->left = DECIDE_ROWS;
 }
 
@@ -118,7 +127,7 @@ passes(CfdScanState *state, TupleTableSlot *row)
 		INSTR_TIME_SET_CURRENT(start);
 	result = ExecQual(switched->quals, context);
 	if (timed)
-		cfd_switch_took(CFD_SIDE_SOFTWARE, &switched->work, 1, Max(since(start) - cfd_soft_costs()->clock, 0));
+		cfd_switch_took(CFD_SIDE_SOFTWARE, &switched->work, 1, Max(cfd_switched_since(start) - cfd_soft_costs()->clock, 0));
 	switched->rows[CFD_SIDE_SOFTWARE]++;
 	if (!result)
 		switched->removed++;
@@ -142,7 +151,7 @@ cfd_switched_decide(CfdScanState *state, CfdBuffer *buffer)
 
 /* Shows a row of the child, whose columns are those of the node's rows. */
 static TupleTableSlot *
-shown(CfdScanState *state, TupleTableSlot *row)
+cfd_switched_shown(CfdScanState *state, TupleTableSlot *row)
 {
 	int			columns = row->tts_tupleDescriptor->natts;
 
@@ -171,7 +180,7 @@ next_from_child(CfdScanState *state)
 		}
 		if (--switched->left == 0)
 			cfd_switch_count(CFD_SIDE_SOFTWARE, DECIDE_ROWS);
-		row = shown(state, row);
+		row = cfd_switched_shown(state, row);
 		if (passes(state, row))
 			return row;
 	}
