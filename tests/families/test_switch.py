@@ -133,6 +133,26 @@ def test_key_taken_back(tables):
             transfer(tables, "switched.item.big")
 
 
+UNGRANTED = """CREATE FUNCTION switched.counted() RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE found bigint;
+BEGIN
+    EXECUTE 'SELECT count(*) FROM switched.item WHERE ' || chr(110) || ' < ' || chr(109) INTO found;
+    RETURN found;
+END $$"""
+
+
+def test_what_no_grant_covers(tables):
+    """A statement that nobody authorised compares encodings, in all modes: the keeper refuses."""
+    with tables.connect_dba() as dba:
+        dba.execute(UNGRANTED)
+    with connect(tables, "software") as app:
+        wanted = app.execute("SELECT count(*) FROM item WHERE n < m").fetchall()
+        for mode in MODES:
+            app.execute(f"SET confide.soft_mode = {mode}")
+            assert app.execute("SELECT switched.counted()").fetchall() == wanted
+        assert stat(app)["keeper.rows"] == "0"
+
+
 def throttled(stack, factor):
     with stack.connect_dba() as dba:
         dba.execute(f"ALTER SYSTEM SET confide.soft_throttle = {factor}")

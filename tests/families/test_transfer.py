@@ -120,6 +120,7 @@ IMPLICIT = [
     ),
     ("SELECT max(n * 2), sum(n), stddev(n) IS NULL FROM people", [(20, 7, False)]),
     ("SELECT id FROM people WHERE n - 1 > %s", [(1,)]),
+    ("SELECT id FROM people WHERE n > id", [(1,)]),
 ]
 
 

@@ -141,10 +141,10 @@ cfd_switch_first(const CfdWork *work, int rows)
 {
 	if (cfd_soft_mode == CFD_SOFT_SOFTWARE || !cfd_keeper_has(work))
 		return CFD_SIDE_SOFTWARE;
-	if (cfd_soft_mode != CFD_SOFT_ADAPTIVE)
-		return CFD_SIDE_KEEPER;
-	return expected(CFD_SIDE_KEEPER, work, rows) < expected(CFD_SIDE_SOFTWARE, work, rows) ?
-		CFD_SIDE_KEEPER : CFD_SIDE_SOFTWARE;
+	if (cfd_soft_mode == CFD_SOFT_ADAPTIVE &&
+		expected(CFD_SIDE_KEEPER, work, rows) >= expected(CFD_SIDE_SOFTWARE, work, rows))
+		return CFD_SIDE_SOFTWARE;
+	return cfd_keeper_confirms(work) ? CFD_SIDE_KEEPER : CFD_SIDE_SOFTWARE;
 }
 
 CfdSide
@@ -156,9 +156,9 @@ cfd_switch_next(const CfdWork *work, int rows, CfdSide before)
 		return before;
 	if (cfd_keeper_look(work) && before == CFD_SIDE_SOFTWARE)
 		decisions.slower[CFD_SIDE_KEEPER] = (decisions.slower[CFD_SIDE_KEEPER] + 1) / 2;
-	if (other == CFD_SIDE_KEEPER && !cfd_keeper_has(work))
-		return before;
 	if (expected(other, work, rows) * MARGIN >= expected(before, work, rows))
+		return before;
+	if (other == CFD_SIDE_KEEPER && !cfd_keeper_confirms(work))
 		return before;
 	decisions.switches++;
 	return other;

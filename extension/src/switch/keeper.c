@@ -139,6 +139,49 @@ keys_of_client(void)
 	return keys;
 }
 
+/* Padding is part of the hash table's key. */
+static void
+clean_key(CfdSoftKey *out, const CfdSoftKey *key)
+{
+	memset(out, 0, sizeof(*out));
+	out->key = key->key;
+	out->type = key->type;
+	out->shape = key->shape;
+}
+
+static bool
+remember_key(const CfdSoftKey *key, bool held)
+{
+	Held	   *entry;
+	CfdSoftKey	clean;
+
+	clean_key(&clean, key);
+	/* Asking may have found another client. */
+	entry = hash_search(keys_of_client(), &clean, HASH_ENTER, NULL);
+	entry->held = held;
+	entry->at = GetCurrentTimestamp();
+	return held;
+}
+
+/*
+ * A key that was taken back is not used any more: constants are opened without
+ * an answer, and an error of that would be the statement's.
+ */
+bool
+cfd_keeper_confirms(const CfdWork *work)
+{
+	CfdReadSoftStateAnswer read;
+
+	if (!cfd_keeper_has(work))
+		return false;
+	for (int i = 0; i < work->count; i++)
+	{
+		if (!request(&work->keys[i], &read) || !remember_key(&work->keys[i], read.head.held != 0))
+			return false;
+	}
+	return true;
+}
+
 /* Looks a key up, asking about it if the last answer is old. Sets *asked if it did. */
 static bool
 cfd_keeper_look_up(const CfdSoftKey *key, bool *asked)
@@ -150,22 +193,14 @@ cfd_keeper_look_up(const CfdSoftKey *key, bool *asked)
 	Held	   *entry;
 	bool		held;
 
-	/* Padding is part of the hash table's key. */
-	memset(&clean, 0, sizeof(clean));
-	clean.key = key->key;
-	clean.type = key->type;
-	clean.shape = key->shape;
+	clean_key(&clean, key);
 	entry = hash_search(keys_of_client(), &clean, HASH_FIND, &found);
 	if (found && (now < entry->at + (TimestampTz) interval * 1000 || now < not_before))
 		return entry->held;
 	held = cfd_keeper_ask(key);
 	*asked = true;
 	not_before = GetCurrentTimestamp() + (GetCurrentTimestamp() - now) * SHARE;
-	/* Asking may have found another client. */
-	entry = hash_search(keys_of_client(), &clean, HASH_ENTER, NULL);
-	entry->held = held;
-	entry->at = now;
-	return held;
+	return remember_key(key, held);
 }
 
 bool
