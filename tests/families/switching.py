@@ -83,18 +83,10 @@ def fill(connection, prefix: str) -> None:
     connection.execute("ANALYZE item")
 
 
-def transfer(stack, column: str, *more: str) -> None:
+def transfer(stack, column: str, *more: str, url: str | None = None) -> None:
     program = stack.data.parent / "bin" / "confide"
-    command = [
-        program,
-        "transfer-key",
-        column,
-        "--bindir",
-        PG_BIN,
-        "--dbname",
-        stack.app_url,
-        *more,
-    ]
+    command = [program, "transfer-key", column, "--bindir", PG_BIN]
+    command += ["--dbname", url or stack.app_url, *more]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
 
