@@ -146,7 +146,7 @@ bench-pgbench: ## pgbench through the proxy beside PgBouncer: CLIENTS=1,8 WORKLO
 	@scripts/deps
 	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" scripts/bench pgbench
 
-bench-families: ## bytes and short statements of each family, TPC-H on rnd_, and the encodings: ROWS=5000 SECONDS=1 ROUNDS=3 SF=0.01
+bench-families: ## bytes and short statements of each family, TPC-H on rnd_, the switch of soft_, and the encodings: ROWS=5000 SECONDS=1 ROUNDS=3 SF=0.01 ONLY=switch
 	@scripts/deps
 	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" scripts/bench families
 

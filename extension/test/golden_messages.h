@@ -550,6 +550,46 @@ golden_adopt(void)
 }
 
 static void
+golden_soft_state(void)
+{
+	static const char golden_bytes[] = {
+		'\x07', '\x01', '\x00', '\x00', '\x02', '\x03', '\x04', '\x05',
+	};
+	CfdReadSoftState read;
+	const CfdWireSoftState filled = {.t = 7u, .shape = 1u, .key = 84148994u};
+
+	check(cfd_decode_soft_state(golden_bytes, 8, &read), "SoftState is read");
+	check(read.head.t == (uint8_t) UINT64_C(7), "t of SoftState");
+	check(read.head.shape == (uint8_t) UINT64_C(1), "shape of SoftState");
+	check(read.head.key == (uint32_t) UINT64_C(84148994), "key of SoftState");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "SoftState filled");
+	check(!cfd_decode_soft_state(golden_bytes, 7, &read), "SoftState cut short");
+}
+
+static void
+golden_soft_state_answer(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x02', '\x03', '\x04', '\x05', '\x03', '\x04', '\x05', '\x06',
+		'\x07', '\x08', '\x09', '\x0a', '\x04', '\x05', '\x06', '\x07', '\x08', '\x09', '\x0a', '\x0b',
+		'\x05', '\x06', '\x07', '\x08', '\x09', '\x0a', '\x0b', '\x0c', '\x06', '\x07', '\x08', '\x09',
+		'\x0a', '\x0b', '\x0c', '\x0d',
+	};
+	CfdReadSoftStateAnswer read;
+	const CfdWireSoftStateAnswer filled = {.held = 67305985u, .open = 84148994u, .probe = 723118041428460547u, .usual = 795458214266537220u, .probes = 867798387104613893u, .faults = 940138559942690566u};
+
+	check(cfd_decode_soft_state_answer(golden_bytes, 40, &read), "SoftStateAnswer is read");
+	check(read.head.held == (uint32_t) UINT64_C(67305985), "held of SoftState");
+	check(read.head.open == (uint32_t) UINT64_C(84148994), "open of SoftState");
+	check(read.head.probe == (uint64_t) UINT64_C(723118041428460547), "probe of SoftState");
+	check(read.head.usual == (uint64_t) UINT64_C(795458214266537220), "usual of SoftState");
+	check(read.head.probes == (uint64_t) UINT64_C(867798387104613893), "probes of SoftState");
+	check(read.head.faults == (uint64_t) UINT64_C(940138559942690566), "faults of SoftState");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "SoftStateAnswer filled");
+	check(!cfd_decode_soft_state_answer(golden_bytes, 39, &read), "SoftStateAnswer cut short");
+}
+
+static void
 golden_partition_logged(void)
 {
 	static const char golden_bytes[] = {
@@ -2230,6 +2270,8 @@ golden_messages(void)
 	golden_lease();
 	golden_lease_answer();
 	golden_adopt();
+	golden_soft_state();
+	golden_soft_state_answer();
 	golden_partition_logged();
 	golden_garbage_begin();
 	golden_garbage_begin_answer();

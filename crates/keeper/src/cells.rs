@@ -12,7 +12,7 @@ use crate::fail;
 use crate::generations::Generation;
 use crate::random::random;
 use crate::sealed_file::SealedFile;
-use crate::transferred::Transferred;
+use crate::transferred::{Transferred, Which as Column};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
@@ -305,6 +305,11 @@ impl Cells {
             Some(parts) => Some(parts.column),
             None => self.transferred.column_of(cell),
         }
+    }
+
+    /// Whether the owner of a column of the family `soft_` has given its key.
+    pub fn has_transferred(&self, which: Column) -> bool {
+        self.transferred.has(which)
     }
 
     /// Returns an opener for a sequence of cells.

@@ -92,6 +92,11 @@ pub struct Config {
     /// Whether identifiers are leased, so that values sealed by clients are stored without an answer
     /// (docs/decisions.md, "Client-sealed redo").
     pub lease: bool,
+    /// Size of the random data that a probe sorts and searches, to tell how busy the keeper is
+    /// (docs/families.md); 0: no probes.
+    pub probe_bytes: Bytes,
+    /// Least time between two probes, in milliseconds; requests in between get the last result.
+    pub probe_interval_ms: u64,
     /// Memory for the temporary values of one session.
     pub session_memory_limit: Bytes,
     /// Maximum number of open channels.
@@ -157,6 +162,8 @@ impl Default for Config {
             read_ahead: true,
             deliver: true,
             lease: false,
+            probe_bytes: Bytes(64 << 10),
+            probe_interval_ms: 100,
             session_memory_limit: Bytes(1 << 30),
             max_channels: 512,
             session_channels: 64,

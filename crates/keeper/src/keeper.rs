@@ -16,6 +16,7 @@ use crate::keys::Keys;
 use crate::leases::Leases;
 use crate::logs::Logs;
 use crate::numbers::Numbers;
+use crate::probe::Probe;
 use crate::published::Published;
 use crate::random::random;
 use crate::recorder::Recorder;
@@ -96,6 +97,8 @@ pub struct Keeper {
     pub delivery: Arc<Delivery>,
     /// Cells of the family `rnd_`.
     pub cells: Arc<Cells>,
+    /// How busy it is.
+    pub(crate) probe: Probe,
     /// Logs of ledger tables.
     pub logs: Logs,
     /// Checkpoints of these logs that anybody may fetch.
@@ -120,6 +123,12 @@ pub struct Keeper {
     pub(crate) ahead: Arc<Signal>,
     numbers: Arc<Numbers>,
     sessions: Mutex<HashMap<u64, Weak<Session>>>,
+}
+
+fn note_start(audit: &Audit) -> Result<(), String> {
+    let begun = format!("contract {}", contract::VERSION);
+    let noted = audit.note("started", "-", begun);
+    noted.map_err(|e| e.message.to_string())
 }
 
 /// Makes the store persistent, if configured.
@@ -164,8 +173,7 @@ impl Keeper {
                 number,
             )
         })?;
-        let begun = format!("contract {}", contract::VERSION);
-        audit.note("started", "-", begun).map_err(|e| e.message)?;
+        note_start(&audit)?;
         let cells = Arc::new(Cells::open(&config.data_dir, keys.root(), &keys.standing)?);
         viewers.tell_keys(&cells);
         let incarnation = u64::from_le_bytes(random().map_err(|e| e.to_string())?);
@@ -184,6 +192,7 @@ impl Keeper {
             zone,
             keys: Arc::new(keys),
             clients,
+            probe: Probe::new(config.probe_bytes.0, config.probe_interval_ms)?,
             logs: Logs::default(),
             published: Published::open(&config)?,
             copies: Arc::new(Copies::new(config.store_copies)),

@@ -49,6 +49,7 @@ mod machine;
 mod masks;
 mod numbers;
 mod operators;
+mod probe;
 mod program;
 mod provenance;
 mod published;

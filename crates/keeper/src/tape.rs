@@ -204,7 +204,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn is_recorded(kind: Kind) -> bool {
     use Kind::{
         Checkpoint, Follow, Handshake, Policy, PolicyLog, PolicyLogged, RecoveryDone,
-        RecoveryState, Redo, RestoreTicket, Stats, StoreCopy, StoreRead,
+        RecoveryState, Redo, RestoreTicket, SoftState, Stats, StoreCopy, StoreRead,
     };
     !matches!(
         kind,
@@ -213,6 +213,7 @@ fn is_recorded(kind: Kind) -> bool {
             | PolicyLog
             | PolicyLogged
             | RestoreTicket
+            | SoftState
             | Stats
             | StoreCopy
             | StoreRead

@@ -83,6 +83,7 @@ impl Here<'_> {
             Kind::Orderable => Ok(ask::encoded(&answer::Orderable { allowed: 1 })),
             Kind::Resolve => Ok(ask::encoded(&answer::Resolve { unresolved: 0 })),
             Kind::Stats => Ok(b"replayer 1\n".to_vec()),
+            Kind::SoftState => Ok(ask::no_keys()),
             Kind::AggregateRegister => self.give_aggregation(),
             Kind::AggregateReturn => self.ask_returned(message),
             Kind::AggregateFetch => self.ask_groups_of(&read(message)?),

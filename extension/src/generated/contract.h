@@ -96,6 +96,7 @@
 #define CFD_KIND_PROMOTE 50
 #define CFD_KIND_LEASE 61
 #define CFD_KIND_ADOPT 62
+#define CFD_KIND_SOFT_STATE 63
 #define CFD_KIND_PARTITION_LOGGED 51
 #define CFD_KIND_GARBAGE_BEGIN 52
 #define CFD_KIND_GARBAGE_MARK 53
@@ -174,6 +175,7 @@
 	X(48, "PartitionOpen") \
 	X(50, "Promote") \
 	X(61, "Lease") \
+	X(63, "SoftState") \
 	X(52, "GarbageBegin") \
 	X(54, "GarbageSweep") \
 	X(57, "Resolve") \

@@ -790,6 +790,44 @@ cfd_decode_adopt(const void *bytes, uint64_t length, CfdReadAdopt *out)
 	return cfd_read_adopt(&from, out) && from.at == from.end;
 }
 
+typedef struct CfdReadSoftState
+{
+	CfdWireSoftState head;
+} CfdReadSoftState;
+
+static inline bool
+cfd_read_soft_state(CfdReader *from, CfdReadSoftState *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head));
+}
+
+static inline bool
+cfd_decode_soft_state(const void *bytes, uint64_t length, CfdReadSoftState *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_soft_state(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadSoftStateAnswer
+{
+	CfdWireSoftStateAnswer head;
+} CfdReadSoftStateAnswer;
+
+static inline bool
+cfd_read_soft_state_answer(CfdReader *from, CfdReadSoftStateAnswer *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head));
+}
+
+static inline bool
+cfd_decode_soft_state_answer(const void *bytes, uint64_t length, CfdReadSoftStateAnswer *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_soft_state_answer(&from, out) && from.at == from.end;
+}
+
 typedef struct CfdReadPartitionLogged
 {
 	CfdWirePartitionLogged head;

@@ -274,6 +274,28 @@ typedef struct CfdWireLeaseAnswer
 } CFD_IN_MESSAGE CfdWireLeaseAnswer;
 _Static_assert(sizeof(CfdWireLeaseAnswer) == 8, "CfdWireLeaseAnswer");
 
+/* Whether the keeper opens cells of the family soft_ of a column, and how busy it is. */
+typedef struct CfdWireSoftState
+{
+	uint8_t	t;	/* Type of the column. */
+	uint8_t	shape;	/* What crate::soft calls its shape. */
+	uint8_t	zero1[2];
+	uint32_t	key;	/* Number of its key. */
+} CFD_IN_MESSAGE CfdWireSoftState;
+_Static_assert(sizeof(CfdWireSoftState) == 8, "CfdWireSoftState");
+
+/* Body of the answer. */
+typedef struct CfdWireSoftStateAnswer
+{
+	uint32_t	held;	/* 1 if the keeper has the column's key. */
+	uint32_t	open;	/* How long a cell takes to be opened and compared, as measured at start, in nanoseconds. */
+	uint64_t	probe;	/* How long the last probe took, in nanoseconds. */
+	uint64_t	usual;	/* The shortest time a probe has taken. */
+	uint64_t	probes;	/* How many probes there were. */
+	uint64_t	faults;	/* Segments that have been read back from disk since the keeper has started. */
+} CFD_IN_MESSAGE CfdWireSoftStateAnswer;
+_Static_assert(sizeof(CfdWireSoftStateAnswer) == 40, "CfdWireSoftStateAnswer");
+
 /* The redo record of a partition's making is in the WAL and on disk. */
 typedef struct CfdWirePartitionLogged
 {

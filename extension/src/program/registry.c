@@ -17,6 +17,7 @@
 #include "nodes/pg_list.h"
 #include "nodes/value.h"
 #include "program/registry.h"
+#include "soft/soft.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
@@ -80,6 +81,7 @@
 static const CfdFunction functions[] = {
 #include "generated/functions.inc"
 #include "generated/cells.inc"
+	{cfd_soft_open, "open", CFD_CALL_OPEN, 0, 0, 1},
 };
 
 /* Comparison functions of cells, and their operators. */

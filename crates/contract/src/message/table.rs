@@ -555,6 +555,28 @@ messages! {
         /// A redo record of adopted values, as it is logged (crate `redo`).
         record: &'a [u8] [],
     };
+    /// Whether the keeper opens cells of the family `soft_` of a column, and how busy it is.
+    SoftState = 63, body {
+        /// Type of the column.
+        t: TypeCode,
+        /// What [`crate::soft`] calls its shape.
+        shape: u8 => 2 zeros,
+        /// Number of its key.
+        key: u32,
+    } answer {
+        /// 1 if the keeper has the column's key.
+        held: u32,
+        /// How long a cell takes to be opened and compared, as measured at start, in nanoseconds.
+        open: u32,
+        /// How long the last probe took, in nanoseconds.
+        probe: u64,
+        /// The shortest time a probe has taken.
+        usual: u64,
+        /// How many probes there were.
+        probes: u64,
+        /// Segments that have been read back from disk since the keeper has started.
+        faults: u64,
+    };
     /// The redo record of a partition's making is in the WAL and on disk.
     PartitionLogged = 51, body {
         /// Its number.

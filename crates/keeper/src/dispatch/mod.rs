@@ -278,10 +278,14 @@ impl Connection {
         None
     }
 
+    fn may_answer(&self, kind: Kind) -> Result<(), Failure> {
+        self.worker.may_ask(kind)?;
+        Ok(self.may_go_on(kind)?)
+    }
+
     fn answered(&mut self, kind: Kind, body: &[u8]) -> Result<(), Failure> {
         self.shrink();
-        self.worker.may_ask(kind)?;
-        self.may_go_on(kind)?;
+        self.may_answer(kind)?;
         match kind {
             Kind::Declassify => self.declassify(take(body)?),
             Kind::DeclassifyBatch => self.declassify_batch(take(body)?),
@@ -303,6 +307,7 @@ impl Connection {
             Kind::CellHash => self.cell_hash(take(body)?),
             Kind::CellToken => self.cell_token(take(body)?),
             Kind::CellKey => self.cell_key(take(body)?),
+            Kind::SoftState => self.soft_state(take(body)?),
             Kind::CellReseal => self.cell_reseal(take(body)?),
             Kind::Ping | Kind::Fence => Ok(()),
             Kind::Policy => self.policy(take(body)?),

@@ -76,6 +76,7 @@ impl Infer<'_> {
     /// A function of the catalog that the grammar calls.
     pub fn called(&mut self, name: &str, vals: &[Val], at: i32) -> Res<Val> {
         let sigs = Known::get().function(name, vals.len());
+        let vals: &[Val] = &vals.iter().map(Self::opened).collect::<Vec<_>>();
         let shaped = |v: &Val| {
             matches!(
                 v.class,
@@ -125,6 +126,8 @@ impl Infer<'_> {
         }
         let known = Known::get();
         let mut sigs = known.function(name, vals.len());
+        let vals = &Self::opened_for(name, sigs.is_empty(), vals);
+        let any_enc = any_enc || vals.iter().any(|v| self.holds_enc(v));
         if sigs.is_empty() {
             sigs = known.aggregate(name, vals.len());
         }

@@ -107,6 +107,13 @@ impl Infer<'_> {
     }
 
     fn binary(&mut self, name: &str, l: &Val, r: &Val, at: i32) -> Res<Val> {
+        // Nor are there encodings of a plain operand that is no literal.
+        let plain = |v: &Val| matches!(v.class, Class::Plain(_)) && v.all_leaves().is_empty();
+        let beyond = known::beyond_encodings(name) || plain(l) || plain(r);
+        let (l, r) = match beyond {
+            true => (&Self::opened(l), &Self::opened(r)),
+            false => (l, r),
+        };
         let shaped = |v: &Val| {
             matches!(
                 v.class,
@@ -348,6 +355,7 @@ impl Infer<'_> {
 
     fn unary(&mut self, name: &str, val: &Val, at: i32) -> Res<Val> {
         let sigs = Known::get().operator(name, 1);
+        let val = &Self::opened(val);
         if self.holds_enc(val) {
             self.authority.does(family::COMPUTE);
             if sigs.is_empty() {
