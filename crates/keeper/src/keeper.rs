@@ -6,7 +6,7 @@ use crate::audit::Audit;
 use crate::background::Signal;
 use crate::cells::Cells;
 use crate::clients::Clients;
-use crate::config::Config;
+use crate::config::{Bytes, Config};
 use crate::copies::Copies;
 use crate::delivery::Delivery;
 use crate::durable::Durable;
@@ -15,6 +15,7 @@ use crate::grants::Standing;
 use crate::keys::Keys;
 use crate::leases::Leases;
 use crate::logs::Logs;
+use crate::lru::Lru;
 use crate::numbers::Numbers;
 use crate::published::Published;
 use crate::random::random;
@@ -96,6 +97,8 @@ pub struct Keeper {
     pub delivery: Arc<Delivery>,
     /// Cells of the family `rnd_`.
     pub cells: Arc<Cells>,
+    /// Answers about cells, of requests that are the same; none if there is no cache.
+    pub(crate) answers: Option<Lru>,
     /// Logs of ledger tables.
     pub logs: Logs,
     /// Checkpoints of these logs that anybody may fetch.
@@ -166,7 +169,10 @@ impl Keeper {
         })?;
         let begun = format!("contract {}", contract::VERSION);
         audit.note("started", "-", begun).map_err(|e| e.message)?;
-        let cells = Arc::new(Cells::open(&config.data_dir, keys.root(), &keys.standing)?);
+        let cells = Cells::open(&config.data_dir, keys.root(), &keys.standing)?;
+        let cache = |size: Bytes, name| Lru::new(store.budget(), size.0, name);
+        let cells = Arc::new(cells.remembering(cache(config.cell_cache, "cell_cache")));
+        let answers = cache(config.answer_cache, "answer_cache");
         viewers.tell_keys(&cells);
         let incarnation = u64::from_le_bytes(random().map_err(|e| e.to_string())?);
         Ok(Keeper {
@@ -176,6 +182,7 @@ impl Keeper {
             delivery: Arc::new(Delivery::new(incarnation, config.deliver)),
             store,
             cells,
+            answers,
             standing,
             tickets,
             viewers,

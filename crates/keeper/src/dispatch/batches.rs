@@ -12,6 +12,7 @@ use crate::program::Program;
 use crate::program::batch::Wide;
 use crate::program::encoded::Encoded;
 use crate::program::groups::Groups;
+use crate::program::pure;
 use crate::told::Told;
 use contract::codec::{Each, Part};
 use contract::message::column::Columns;
@@ -141,6 +142,16 @@ impl Connection {
         }
         let columns = columns(body.batch, rows)?;
         let label = self.authorise_program(&program, &self.batch_operands(&columns, rows)?)?;
+        let request = pure::Request {
+            program: &program,
+            columns: &columns,
+            rows,
+            wanted,
+        };
+        let name = self.name_request(&request);
+        if let Some(good) = self.known_answer(name.as_ref()) {
+            return self.told(label, as_told(result), good);
+        }
         let wide = Wide {
             programs: &[program],
             columns: &columns,
@@ -153,8 +164,39 @@ impl Connection {
         let good = self.reply_revealed(width, |this, reply| {
             wide.declassify(this.tools(), wanted, reply)
         })?;
-        self.told(label, as_told(result), good)?;
-        Ok(())
+        self.know_answer(name.as_ref(), good, width);
+        self.told(label, as_told(result), good)
+    }
+
+    /// None if there is no cache, or the answer depends on more than the request.
+    fn name_request(&self, request: &pure::Request<'_>) -> Option<pure::Name> {
+        self.keeper.answers.as_ref()?;
+        request.name(self.tools())
+    }
+
+    /// Answers a request as before if it was the same, and returns the number of results. What it
+    /// asks for was authorised just now.
+    fn known_answer(&mut self, name: Option<&pure::Name>) -> Option<usize> {
+        let answers = self.keeper.answers.as_ref()?;
+        let start = self.reply.len();
+        if !answers.get(name?, &mut self.reply) {
+            return None;
+        }
+        let good = self.reply.get(start..)?.first_chunk()?;
+        let good = u32::from_le_bytes(*good) as usize;
+        let counters = &self.session.counters;
+        counters.declassified.fetch_add(good as u64, Relaxed);
+        Some(good)
+    }
+
+    /// Keeps an answer without an error.
+    fn know_answer(&self, name: Option<&pure::Name>, good: usize, width: usize) {
+        let (Some(answers), Some(name)) = (&self.keeper.answers, name) else {
+            return;
+        };
+        if self.reply.len() == Revealed::FIXED + good * width {
+            answers.put(name, &self.reply);
+        }
     }
 
     pub(super) fn declassify_groups(
