@@ -1,10 +1,11 @@
 """A part of `make bench-ablations`: what the keeper's caches for the family rnd_ are worth.
 
-The same statements over cells, beside plaintext: with no cache, with opened cells kept (`cell_cache`),
-and with answers kept, too (`answer_cache`). Each variant is a restart of the keeper, the statements
-run once before they are measured, so the caches are as full as they get. Times are medians; the
-keeper's processor time moves less than they do on a busy machine, and hits show that it was the
-cache. What is not measured: statements that never repeat, for which a cache can only cost.
+The same statements over cells, beside plaintext: with no cache, with opened cells kept
+(`cell_cache`), and with answers kept, too (`answer_cache`). Each variant is a restart of the
+keeper, the statements run once before they are measured, so the caches are as full as they get.
+Times are medians; the keeper's processor time moves less than they do on a busy machine, and hits
+show that it was the cache. What is not measured: statements that never repeat, for which a cache
+can only cost.
 """
 
 import time

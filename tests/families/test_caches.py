@@ -78,7 +78,10 @@ def test_not_under_an_ended_key(stack, app, dba, schema):
     rotated(stack, f"{schema}.cached.name")
     with dba.cursor().copy("COPY cached (id, name) FROM STDIN") as copy:
         copy.write_row((-7, old))
-    for query in ("SELECT name FROM cached WHERE id = -7", "SELECT id FROM cached WHERE name > 'z'"):
+    for query in (
+        "SELECT name FROM cached WHERE id = -7",
+        "SELECT id FROM cached WHERE name > 'z'",
+    ):
         with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
             app.execute(query).fetchall()
 

@@ -62,7 +62,9 @@ pub struct Cells {
     /// Changes with them.
     era: AtomicU64,
     /// Cells opened lately; none if there is no cache.
-    cache: Option<Lru>,
+    pub cache: Option<Lru>,
+    /// Answers about cells; none if there is no cache.
+    pub answers: Option<Lru>,
     /// Keys of columns of the family `soft_`, whose cells are opened, too.
     pub transferred: Transferred,
     indexed: RwLock<BTreeSet<ColumnId>>,
@@ -211,20 +213,20 @@ impl Cells {
             generations: RwLock::default(),
             era: AtomicU64::new(0),
             cache: None,
+            answers: None,
             transferred: Transferred::default(),
             indexed: RwLock::new(columns.iter().copied().collect()),
             file: Mutex::new(file),
         })
     }
 
-    /// The same with a cache of opened cells.
-    pub fn remembering(self, cache: Option<Lru>) -> Cells {
-        Cells { cache, ..self }
-    }
-
-    /// The cache.
-    pub fn cache(&self) -> Option<&Lru> {
-        self.cache.as_ref()
+    /// The same with caches of opened cells and of answers about cells.
+    pub fn remembering(self, cache: Option<Lru>, answers: Option<Lru>) -> Cells {
+        Cells {
+            cache,
+            answers,
+            ..self
+        }
     }
 
     /// Another one whenever keys of columns may have changed.
@@ -491,7 +493,7 @@ mod tests {
     #[test]
     fn from_the_cache() -> Result<(), Box<dyn std::error::Error>> {
         let budget = store::Budget::new(8 << 20, "memory_limit");
-        let cells = cells(1)?.remembering(Lru::new(&budget, 1 << 20, "cell_cache"));
+        let cells = cells(1)?.remembering(Lru::new(&budget, 1 << 20, "cell_cache"), None);
         let value = values::decode_binary(TypeCode::Int4, -1, &[0, 0, 0, 5])
             .map_err(|e| e.message.to_string())?;
         let (mut cell, mut plain) = (Vec::new(), Vec::new());
@@ -500,7 +502,8 @@ mod tests {
         for hits in 0..3 {
             let opened = cells.opened(&cell, TypeCode::Int4, &mut plain);
             assert!(opened.is_ok_and(|o| values::encode_binary(&o.value) == [0, 0, 0, 5]));
-            assert_eq!(cells.cache().map(|c| c.counts().hits), Some(hits));
+            let counts = cells.cache.as_ref().map(Lru::counts);
+            assert_eq!(counts.map(|c| c.hits), Some(hits));
         }
         assert!(cells.opened(&cell, TypeCode::Int8, &mut plain).is_err());
         let mut moved = cell.clone();

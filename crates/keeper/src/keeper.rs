@@ -97,8 +97,6 @@ pub struct Keeper {
     pub delivery: Arc<Delivery>,
     /// Cells of the family `rnd_`.
     pub cells: Arc<Cells>,
-    /// Answers about cells, of requests that are the same; none if there is no cache.
-    pub(crate) answers: Option<Lru>,
     /// Logs of ledger tables.
     pub logs: Logs,
     /// Checkpoints of these logs that anybody may fetch.
@@ -132,6 +130,15 @@ fn durable(config: &Config, keys: &Keys, store: &Arc<Store>) -> Result<Option<Du
         return Ok(None);
     }
     Durable::open(config, keys.root(), store).map(Some)
+}
+
+fn cells(config: &Config, keys: &Keys, store: &Store) -> Result<Cells, String> {
+    let cells = Cells::open(&config.data_dir, keys.root(), &keys.standing)?;
+    let cache = |size: Bytes, setting| Lru::new(store.budget(), size.0, setting);
+    Ok(cells.remembering(
+        cache(config.cell_cache, "cell_cache"),
+        cache(config.answer_cache, "answer_cache"),
+    ))
 }
 
 fn administrators(config: &Config) -> Administrators {
@@ -169,10 +176,7 @@ impl Keeper {
         })?;
         let begun = format!("contract {}", contract::VERSION);
         audit.note("started", "-", begun).map_err(|e| e.message)?;
-        let cells = Cells::open(&config.data_dir, keys.root(), &keys.standing)?;
-        let cache = |size: Bytes, name| Lru::new(store.budget(), size.0, name);
-        let cells = Arc::new(cells.remembering(cache(config.cell_cache, "cell_cache")));
-        let answers = cache(config.answer_cache, "answer_cache");
+        let cells = Arc::new(cells(&config, &keys, &store)?);
         viewers.tell_keys(&cells);
         let incarnation = u64::from_le_bytes(random().map_err(|e| e.to_string())?);
         Ok(Keeper {
@@ -182,7 +186,6 @@ impl Keeper {
             delivery: Arc::new(Delivery::new(incarnation, config.deliver)),
             store,
             cells,
-            answers,
             standing,
             tickets,
             viewers,

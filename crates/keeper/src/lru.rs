@@ -256,9 +256,13 @@ mod tests {
         let parent = Budget::new(1 << 20, "memory_limit");
         assert!(Lru::new(&parent, 0, "cell_cache").is_none());
         let lru = Lru::new(&parent, 1 << 30, "cell_cache");
-        assert!(lru.as_ref().is_some_and(|lru| lru.budget.limit() == 1 << 17));
+        assert!(
+            lru.as_ref()
+                .is_some_and(|lru| lru.budget.limit() == 1 << 17)
+        );
         assert!(parent.take((1 << 20) - 100).is_ok());
-        lru.iter().for_each(|lru| lru.put(&key(1), b"12345678901234567890"));
+        lru.iter()
+            .for_each(|lru| lru.put(&key(1), b"12345678901234567890"));
         assert!(lru.is_some_and(|lru| known(&lru, 1).is_none()));
     }
 }

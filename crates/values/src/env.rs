@@ -101,7 +101,13 @@ impl Env {
 
     /// All settings but the clock, in some form: equal only for equal settings.
     pub fn without_clock(&self) -> String {
-        format!("{:?}", Env { now: 0, ..self.clone() })
+        format!(
+            "{:?}",
+            Env {
+                now: 0,
+                ..self.clone()
+            }
+        )
     }
 
     /// These settings, with dates as ISO writes them.

@@ -149,17 +149,17 @@ impl Connection {
             wanted,
         };
         let name = self.name_request(&request);
-        if let Some(good) = self.known_answer(name.as_ref()) {
+        let width = match result {
+            OpResult::Hash => size_of::<u64>(),
+            _ => 1,
+        };
+        if let Some(good) = self.known_answer(name.as_ref(), width) {
             return self.told(label, as_told(result), good);
         }
         let wide = Wide {
             programs: &[program],
             columns: &columns,
             rows,
-        };
-        let width = match result {
-            OpResult::Hash => size_of::<u64>(),
-            _ => 1,
         };
         let good = self.reply_revealed(width, |this, reply| {
             wide.declassify(this.tools(), wanted, reply)
@@ -170,20 +170,18 @@ impl Connection {
 
     /// None if there is no cache, or the answer depends on more than the request.
     fn name_request(&self, request: &pure::Request<'_>) -> Option<pure::Name> {
-        self.keeper.answers.as_ref()?;
+        self.keeper.cells.answers.as_ref()?;
         request.name(self.tools())
     }
 
     /// Answers a request as before if it was the same, and returns the number of results. What it
     /// asks for was authorised just now.
-    fn known_answer(&mut self, name: Option<&pure::Name>) -> Option<usize> {
-        let answers = self.keeper.answers.as_ref()?;
-        let start = self.reply.len();
+    fn known_answer(&mut self, name: Option<&pure::Name>, width: usize) -> Option<usize> {
+        let answers = self.keeper.cells.answers.as_ref()?;
         if !answers.get(name?, &mut self.reply) {
             return None;
         }
-        let good = self.reply.get(start..)?.first_chunk()?;
-        let good = u32::from_le_bytes(*good) as usize;
+        let good = (self.reply.len() - Revealed::FIXED) / width;
         let counters = &self.session.counters;
         counters.declassified.fetch_add(good as u64, Relaxed);
         Some(good)
@@ -191,7 +189,7 @@ impl Connection {
 
     /// Keeps an answer without an error.
     fn know_answer(&self, name: Option<&pure::Name>, good: usize, width: usize) {
-        let (Some(answers), Some(name)) = (&self.keeper.answers, name) else {
+        let (Some(answers), Some(name)) = (&self.keeper.cells.answers, name) else {
             return;
         };
         if self.reply.len() == Revealed::FIXED + good * width {

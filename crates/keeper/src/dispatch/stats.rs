@@ -67,8 +67,8 @@ impl Connection {
             ("segments_ahead_used_total", paging.ahead_used),
         ]
         .into_iter()
-        .chain(cache_lines(CELLS, keeper.cells.cache()))
-        .chain(cache_lines(ANSWERS, keeper.answers.as_ref()))
+        .chain(cache_lines(CELLS, keeper.cells.cache.as_ref()))
+        .chain(cache_lines(ANSWERS, keeper.cells.answers.as_ref()))
         .chain(keeper.recorder.lines())
         {
             let _ = writeln!(text, "{name} {value}");

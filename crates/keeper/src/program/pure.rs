@@ -95,8 +95,12 @@ impl Digest {
                 }
                 return Some(cells.len());
             }
-            Encoded::Bools(bytes) => self.part(bytes),
+            Encoded::Bools(bytes) => {
+                self.part(b"booleans");
+                self.part(bytes);
+            }
             Encoded::Raw(values, nulls) => {
+                self.part(b"plain");
                 self.part(values);
                 self.part(nulls);
             }
