@@ -12,7 +12,6 @@ from principals import three  # noqa: F401
 from test_rotation import rotated
 
 ROWS = 1500
-TABLE = "public.cached"
 
 
 def counter(dba, name):
@@ -90,21 +89,23 @@ def test_not_under_an_ended_key(stack, app, dba, schema):
 
 
 @pytest.fixture
-def owned(three):  # noqa: F811
-    """A table of ann's, with a keeper that keeps answers, and no opened cells."""
+def owned(three, request):  # noqa: F811
+    """A table of ann's, with a keeper that keeps answers, and no cells. Each test has its own:
+    a column's owner stays when a table is dropped."""
     stack = three.stack
     ours = {"CONFIDE_KEEPER_ANSWER_CACHE": "8MB", "CONFIDE_KEEPER_CELL_CACHE": "0"}
     if "CONFIDE_KEEPER_ANSWER_CACHE" not in stack.environment:
-        stack.kill_keeper()
         stack.environment.update(ours)
-        stack.up()
+        stack.kill_keeper()
+        # Not by "up", which writes the list of clients anew.
+        stack.start_keeper(**stack.environment)
+    three.table = f"public.{request.node.name}"
     with three.connect("ann") as ann:
-        ann.execute(f"DROP TABLE IF EXISTS {TABLE}")
-        fill(ann, TABLE)
-        ann.execute(f"GRANT SELECT ON {TABLE} TO bob, eve")
+        fill(ann, three.table)
+        ann.execute(f"GRANT SELECT ON {three.table} TO bob, eve")
         with three.connect("boss") as boss:
             for column in ("n", "seen"):
-                boss.execute(f"GRANT OWNER {TABLE}.{column} TO ann")
+                boss.execute(f"GRANT OWNER {three.table}.{column} TO ann")
     return three
 
 
@@ -112,7 +113,8 @@ def answered_before(dba):
     return counter(dba, "answer_cache_hits_total")
 
 
-QUERY = f"SELECT id FROM {TABLE} WHERE n > {{}} ORDER BY id"
+def question(owned, limit):
+    return f"SELECT id FROM {owned.table} WHERE n > {limit} ORDER BY id"
 
 
 def test_the_same_question(owned):
@@ -120,19 +122,19 @@ def test_the_same_question(owned):
     with owned.stack.connect_dba() as dba, owned.connect("ann") as ann:
         for limit in (500, 501, 500):
             wanted = expected(lambda i, limit=limit: i % 1000 > limit)
-            assert ann.execute(QUERY.format(limit)).fetchall() == wanted
+            assert ann.execute(question(owned, limit)).fetchall() == wanted
         hits = answered_before(dba)
-        assert ann.execute(QUERY.format(500)).fetchall() == expected(lambda i: i % 1000 > 500)
+        assert ann.execute(question(owned, 500)).fetchall() == expected(lambda i: i % 1000 > 500)
         assert answered_before(dba) > hits
-        ann.execute(f"UPDATE {TABLE} SET n = 999 WHERE id = 3")
-        rows = ann.execute(QUERY.format(500)).fetchall()
+        ann.execute(f"UPDATE {owned.table} SET n = 999 WHERE id = 3")
+        rows = ann.execute(question(owned, 500)).fetchall()
         assert rows == expected(lambda i: i == 3 or i % 1000 > 500)
         assert counter(dba, "cell_cache_hits_total") == counter(dba, "cell_cache_bytes") == 0
 
 
 def test_settings_are_part_of_the_question(owned):
     """Half past eleven in London is the next day in Paris."""
-    query = f"SELECT count(*) FROM {TABLE} WHERE seen::enc_date = '2020-01-02'"
+    query = f"SELECT count(*) FROM {owned.table} WHERE seen::enc_date = '2020-01-02'"
     with owned.connect("ann") as ann:
         for zone, day in (("Europe/London", 2), ("Europe/Paris", 1), ("Europe/London", 2)):
             ann.execute(f"SET timezone = '{zone}'")
@@ -142,7 +144,7 @@ def test_settings_are_part_of_the_question(owned):
 
 def test_only_for_viewers(owned):
     """The answer is there, but not for everybody, and not for a viewer who is none any more."""
-    question, wanted = QUERY.format(900), expected(lambda i: i % 1000 > 900)
+    asked, wanted = question(owned, 900), expected(lambda i: i % 1000 > 900)
     with (
         owned.stack.connect_dba() as dba,
         owned.connect("ann") as ann,
@@ -150,32 +152,32 @@ def test_only_for_viewers(owned):
         owned.connect("eve") as eve,
     ):
         for _ in range(2):
-            assert ann.execute(question).fetchall() == wanted
-        ann.execute(f"GRANT VIEWER ON {TABLE}.n TO bob")
+            assert ann.execute(asked).fetchall() == wanted
+        ann.execute(f"GRANT VIEWER ON {owned.table}.n TO bob")
         hits = answered_before(dba)
-        assert bob.execute(question).fetchall() == wanted
+        assert bob.execute(asked).fetchall() == wanted
         assert answered_before(dba) > hits
-        ann.execute(f"REVOKE VIEWER ON {TABLE}.n FROM bob")
+        ann.execute(f"REVOKE VIEWER ON {owned.table}.n FROM bob")
         for other in (bob, eve):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
-                other.execute(question).fetchall()
+                other.execute(asked).fetchall()
 
 
 def test_no_answer_under_an_ended_key(owned):
     """The same cells as when the question was asked first, but their key has ended."""
-    question = QUERY.format(800)
+    asked = question(owned, 800)
     url = f"postgresql://ann:x@127.0.0.1:{owned.port}/app"
     with owned.stack.connect_dba() as dba, owned.connect("ann") as ann:
-        old = dba.execute(f"SELECT id, n FROM {TABLE} ORDER BY ctid").fetchall()
+        old = dba.execute(f"SELECT id, n FROM {owned.table} ORDER BY ctid").fetchall()
         # The same bytes in the same rows, as after the change of the key.
         for turn in range(2):
-            dba.execute(f"TRUNCATE {TABLE}")
-            with dba.cursor().copy(f"COPY {TABLE} (id, n) FROM STDIN") as copy:
+            dba.execute(f"TRUNCATE {owned.table}")
+            with dba.cursor().copy(f"COPY {owned.table} (id, n) FROM STDIN") as copy:
                 for row in old:
                     copy.write_row(row)
             if turn == 0:
                 for _ in range(2):
-                    assert len(ann.execute(question).fetchall()) > 0
-                rotated(owned.stack, f"{TABLE}.n", url=url)
+                    assert len(ann.execute(asked).fetchall()) > 0
+                rotated(owned.stack, f"{owned.table}.n", url=url)
         with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
-            ann.execute(question).fetchall()
+            ann.execute(asked).fetchall()

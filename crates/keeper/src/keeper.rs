@@ -15,7 +15,7 @@ use crate::grants::Standing;
 use crate::keys::Keys;
 use crate::leases::Leases;
 use crate::logs::Logs;
-use crate::lru::Lru;
+use crate::lru::{self, Lru};
 use crate::numbers::Numbers;
 use crate::published::Published;
 use crate::random::random;
@@ -134,7 +134,12 @@ fn durable(config: &Config, keys: &Keys, store: &Arc<Store>) -> Result<Option<Du
 
 fn cells(config: &Config, keys: &Keys, store: &Store) -> Result<Cells, String> {
     let cells = Cells::open(&config.data_dir, keys.root(), &keys.standing)?;
-    let cache = |size: Bytes, setting| Lru::new(store.budget(), size.0, setting);
+    // Otherwise they would drive out the values of columns, which share the memory.
+    let most = match config.memory_budget.0 {
+        0 => usize::MAX,
+        budget => budget / lru::SHARE,
+    };
+    let cache = |size: Bytes, setting| Lru::new(store.budget(), size.0.min(most), setting);
     Ok(cells.remembering(
         cache(config.cell_cache, "cell_cache"),
         cache(config.answer_cache, "answer_cache"),

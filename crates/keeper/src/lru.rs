@@ -18,7 +18,7 @@ const SHARDS: usize = 16;
 /// What an entry costs in addition to its bytes: its place in the map, and the allocator's own.
 const ENTRY: usize = 64;
 /// A cache takes this share of `memory_limit` at most.
-const SHARE: usize = 8;
+pub const SHARE: usize = 8;
 /// An entry takes this share of a shard at most.
 const LARGEST: usize = 8;
 
