@@ -14,6 +14,18 @@ from test_rotation import rotated
 ROWS = 1500
 
 
+@pytest.fixture(scope="module", autouse=True)
+def keeping(stack):
+    """The keeper of the other tests keeps no cells."""
+    stack.environment["CONFIDE_KEEPER_CELL_CACHE"] = "16MB"
+    stack.kill_keeper()
+    stack.up()
+    yield
+    del stack.environment["CONFIDE_KEEPER_CELL_CACHE"]
+    stack.kill_keeper()
+    stack.up()
+
+
 def counter(dba, name):
     query = "SELECT value FROM confide.confide_stat_keeper WHERE name = %s"
     return int(dba.execute(query, [name]).fetchone()[0])

@@ -84,7 +84,8 @@ pub struct Config {
     /// Memory for column values above which those not used lately are evicted to `data_dir`; by
     /// default half of the memory; 0: all values stay in memory.
     pub memory_budget: Bytes,
-    /// Memory for opened cells of the family `rnd_`; 0: none are kept (docs/families.md).
+    /// Memory for opened cells of the family `rnd_`; 0: none are kept, since opening a short cell takes no
+    /// longer than finding it (docs/families.md).
     pub cell_cache: Bytes,
     /// Memory for answers of programs about such cells; 0: none are kept. Whether a question was asked
     /// before can then be seen from the time that its answer takes (docs/leakage.md).
@@ -159,7 +160,7 @@ impl Default for Config {
             pid_file: PathBuf::new(),
             memory_limit: share(memory, 9),
             memory_budget: share(memory, 5),
-            cell_cache: Bytes(16 << 20),
+            cell_cache: Bytes(0),
             answer_cache: Bytes(0),
             read_ahead: true,
             deliver: true,

@@ -260,7 +260,7 @@ mod tests {
             lru.as_ref()
                 .is_some_and(|lru| lru.budget.limit() == 1 << 17)
         );
-        assert!(parent.take((1 << 20) - 100).is_ok());
+        assert!(parent.take((1 << 20) - 50).is_ok());
         lru.iter()
             .for_each(|lru| lru.put(&key(1), b"12345678901234567890"));
         assert!(lru.is_some_and(|lru| known(&lru, 1).is_none()));
