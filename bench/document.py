@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import cell_caches
 from hot_paths import CASES, GRANTED
 from report import ROOT, shown
 
@@ -178,6 +179,8 @@ def ablations(results: dict) -> list[str]:
         ]
         head_ahead = ["cold, read-ahead", *(f"{q} s" for q in queries), *counters.values()]
         lines += ["", *grid(head_ahead, rows)]
+    if "caches" in results:
+        lines += ["", *grid(*cell_caches.grid(results["caches"]))]
     if "memory" in results:
         lines += ["", *memory(results["memory"], head, names)]
     return lines

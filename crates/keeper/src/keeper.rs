@@ -6,7 +6,7 @@ use crate::audit::Audit;
 use crate::background::Signal;
 use crate::cells::Cells;
 use crate::clients::Clients;
-use crate::config::Config;
+use crate::config::{Bytes, Config};
 use crate::copies::Copies;
 use crate::delivery::Delivery;
 use crate::durable::Durable;
@@ -15,6 +15,7 @@ use crate::grants::Standing;
 use crate::keys::Keys;
 use crate::leases::Leases;
 use crate::logs::Logs;
+use crate::lru::{self, Lru};
 use crate::numbers::Numbers;
 use crate::probe::Probe;
 use crate::published::Published;
@@ -140,6 +141,20 @@ fn durable(config: &Config, keys: &Keys, store: &Arc<Store>) -> Result<Option<Du
     Durable::open(config, keys.root(), store).map(Some)
 }
 
+fn cells(config: &Config, keys: &Keys, store: &Store) -> Result<Cells, String> {
+    let cells = Cells::open(&config.data_dir, keys.root(), &keys.standing)?;
+    // Otherwise they would drive out the values of columns, which share the memory.
+    let most = match config.memory_budget.0 {
+        0 => usize::MAX,
+        budget => budget / lru::SHARE,
+    };
+    let cache = |size: Bytes, setting| Lru::new(store.budget(), size.0.min(most), setting);
+    Ok(cells.remembering(
+        cache(config.cell_cache, "cell_cache"),
+        cache(config.answer_cache, "answer_cache"),
+    ))
+}
+
 fn administrators(config: &Config) -> Administrators {
     Administrators {
         names: config.administrators.clone(),
@@ -174,7 +189,7 @@ impl Keeper {
             )
         })?;
         note_start(&audit)?;
-        let cells = Arc::new(Cells::open(&config.data_dir, keys.root(), &keys.standing)?);
+        let cells = Arc::new(cells(&config, &keys, &store)?);
         viewers.tell_keys(&cells);
         let incarnation = u64::from_le_bytes(random().map_err(|e| e.to_string())?);
         Ok(Keeper {

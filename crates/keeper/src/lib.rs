@@ -45,6 +45,7 @@ mod leases;
 mod limits;
 pub mod logging;
 mod logs;
+mod lru;
 mod machine;
 mod masks;
 mod numbers;

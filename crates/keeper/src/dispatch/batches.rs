@@ -12,6 +12,7 @@ use crate::program::Program;
 use crate::program::batch::Wide;
 use crate::program::encoded::Encoded;
 use crate::program::groups::Groups;
+use crate::program::pure;
 use crate::told::Told;
 use contract::codec::{Each, Part};
 use contract::message::column::Columns;
@@ -141,20 +142,59 @@ impl Connection {
         }
         let columns = columns(body.batch, rows)?;
         let label = self.authorise_program(&program, &self.batch_operands(&columns, rows)?)?;
+        let request = pure::Request {
+            program: &program,
+            columns: &columns,
+            rows,
+            wanted,
+        };
+        let name = self.name_request(&request);
+        let width = match result {
+            OpResult::Hash => size_of::<u64>(),
+            _ => 1,
+        };
+        if let Some(good) = self.known_answer(name.as_ref(), width) {
+            return self.told(label, as_told(result), good);
+        }
         let wide = Wide {
             programs: &[program],
             columns: &columns,
             rows,
         };
-        let width = match result {
-            OpResult::Hash => size_of::<u64>(),
-            _ => 1,
-        };
         let good = self.reply_revealed(width, |this, reply| {
             wide.declassify(this.tools(), wanted, reply)
         })?;
-        self.told(label, as_told(result), good)?;
-        Ok(())
+        self.know_answer(name.as_ref(), good, width);
+        self.told(label, as_told(result), good)
+    }
+
+    /// None if there is no cache, or the answer depends on more than the request.
+    fn name_request(&self, request: &pure::Request<'_>) -> Option<pure::Name> {
+        self.keeper.cells.answers.as_ref()?;
+        request.name(self.tools())
+    }
+
+    /// Answers a request as before if it was the same, and returns the number of results. What it
+    /// asks for was authorised just now.
+    fn known_answer(&mut self, name: Option<&pure::Name>, width: usize) -> Option<usize> {
+        let answers = self.keeper.cells.answers.as_ref()?;
+        if !answers.get(name?, &mut self.reply) {
+            return None;
+        }
+        let good = (self.reply.len() - Revealed::FIXED) / width;
+        let counters = &self.session.counters;
+        counters.declassified.fetch_add(good as u64, Relaxed);
+        Some(good)
+    }
+
+    /// Keeps an answer without an error.
+    fn know_answer(&self, name: Option<&pure::Name>, good: usize, width: usize) {
+        let (Some(answers), Some(name)) = (&self.keeper.cells.answers, name) else {
+            return;
+        };
+        if self.reply.len() == Revealed::FIXED + good * width {
+            answers.put(name, &self.reply);
+        }
     }
 
     pub(super) fn declassify_groups(
