@@ -67,7 +67,7 @@ is_told(const CfdWireSnapshot *now, uint64 completed)
 
 /* Tells it in order with all else, and makes no statement wait. */
 static void
-tell(const CfdWireSnapshot *body, const TransactionId *running)
+recorded_tell(const CfdWireSnapshot *body, const TransactionId *running)
 {
 	bool		outstanding = cfd_channel.outstanding;
 
@@ -113,7 +113,7 @@ cfd_recorded_statement(const QueryDesc *query)
 	if (inner && body.flags == 0 && is_told(&body, snapshot->snapXactCompletionCount))
 		return;
 	body.text = inner ? 0 : hash_text(debug_query_string);
-	tell(&body, snapshot->xip);
+	recorded_tell(&body, snapshot->xip);
 	told = body;
 	told_completed = snapshot->snapXactCompletionCount;
 	if (!inner)
@@ -132,7 +132,7 @@ cfd_recorded_end(const QueryDesc *query)
 		open_statements[i] = NULL;
 		body.position = GetXLogInsertRecPtr();
 		if (is_recorded())
-			tell(&body, NULL);
+			recorded_tell(&body, NULL);
 	}
 }
 
@@ -142,5 +142,5 @@ cfd_recorded_position(void)
 	CfdWireSnapshot body = {.position = GetXLogInsertRecPtr()};
 
 	if (is_recorded())
-		tell(&body, NULL);
+		recorded_tell(&body, NULL);
 }
