@@ -40,7 +40,8 @@ QUERIES = [
     "SELECT id FROM item WHERE n > 990 ORDER BY id LIMIT 1",
     "SELECT count(*) FROM item WHERE n < m",
     "SELECT count(*) FROM item WHERE n = m OR m > 400",
-    "SELECT a.id FROM item a JOIN item b ON a.n = b.m WHERE a.n > 950 AND b.n < 40 ORDER BY 1, b.id",
+    "SELECT a.id FROM item a JOIN item b ON a.n = b.m WHERE a.n > 950 AND b.n < 40"
+    " ORDER BY 1, b.id",
     "SELECT count(*) FROM item a WHERE n > 700 AND EXISTS"
     " (SELECT 1 FROM item b WHERE b.id = a.id + 1 AND b.n < 300)",
     "SELECT count(*) FROM item a WHERE a.id < (SELECT max(id) FROM item b WHERE b.n > 900)",

@@ -40,6 +40,11 @@ impl Infer<'_> {
         }
     }
 
+    /// Whether it is an encoded value, but no text.
+    pub fn is_no_text(val: &Val) -> bool {
+        matches!(val.class, Class::Soft(column) if column.code != TypeCode::Text)
+    }
+
     /// The arguments of a function or an aggregate, opened unless it is one of the family's own.
     pub fn opened_for(name: &str, aggregate: bool, vals: &[Val]) -> Vec<Val> {
         match aggregate && matches!(name, "sum" | "avg" | "min" | "max") {
