@@ -208,8 +208,10 @@ def encodings() -> list[str]:
 
 def main() -> None:
     given = {"ROWS": ROWS, "SECONDS": SECONDS, "ROUNDS": ROUNDS, "SF": SCALE, "LIMIT": LIMIT}
+    given |= {"SWITCH_ROWS": soft_switch.ROWS}
     given |= servers.SETTINGS
-    report = Report("families", given)
+    # A part alone does not replace the results of all.
+    report = Report(f"families-{ONLY}" if ONLY else "families", given)
     numbers = itertools.count()
     if ONLY == "switch":
         with servers.running() as stack:
