@@ -1,16 +1,17 @@
 """`make bench-families`: what the families cost: bytes of a row, short statements, sums.
 
 A table of ROWS rows (text, int4, numeric, date behind a plain key) once plain and once in each
-family (`soft_` twice: with all encodings, and for equality alone). Bytes are those of the table and
-of the index on its int4, divided by rows; what the keeper of `enc_` holds is not in them. The
+family (`soft_` twice: with all encodings, and for equality alone). Bytes are those of the table
+and of the index on its int4, divided by rows; what the keeper of `enc_` holds is not in them. The
 statements are of TPC-C's kind, sent by psycopg as prepared statements by one client, SECONDS each,
 the families in alternation, ROUNDS times; plain ones go straight to PostgreSQL. `round trips` are
 waits for the keeper of one statement of each kind.
 
 Then the 22 TPC-H queries at scale SF on plain tables and on those of the family `rnd_`, ROUNDS
 times in alternation, one process each, with their waits for the keeper; a query ends after LIMIT
-seconds. Then the switch between software and keeper (soft_switch.py). Last the microbenchmark of crates/encodings,
-as it prints itself. Not measured: several clients, except with the switch; TPC-C.
+seconds. Then the switch between software and keeper (soft_switch.py). Last the microbenchmark of
+crates/encodings, as it prints itself. Not measured: several clients, except with the switch;
+TPC-C.
 
 Parameters: ROWS, SECONDS, ROUNDS, SF, LIMIT, SWITCH_ROWS; ONLY=switch for that part alone.
 """
@@ -207,8 +208,10 @@ def encodings() -> list[str]:
 
 def main() -> None:
     given = {"ROWS": ROWS, "SECONDS": SECONDS, "ROUNDS": ROUNDS, "SF": SCALE, "LIMIT": LIMIT}
+    given |= {"SWITCH_ROWS": soft_switch.ROWS}
     given |= servers.SETTINGS
-    report = Report("families", given)
+    # A part alone does not replace the results of all.
+    report = Report(f"families-{ONLY}" if ONLY else "families", given)
     numbers = itertools.count()
     if ONLY == "switch":
         with servers.running() as stack:

@@ -1,10 +1,11 @@
 """The part of `make bench-families` about the switch of the family `soft_` (`confide.soft_mode`).
 
-A table of SWITCH_ROWS rows with an encoded int4, whose key the keeper has; two queries that scan it: one
-with one comparison, where the encodings are cheaper, and one with WIDE comparisons of one column, where
-opening a cell once may pay. In each mode, by 1 and by 4 clients, SECONDS each, ROUNDS times in alternation;
-once as it is, and once with the keeper throttled: it is stopped (SIGSTOP) for PAUSE of every PERIOD
-seconds. `adaptive / best` is the adaptive mode's rate by the better one of `software` and `keeper`.
+A table of SWITCH_ROWS rows with an encoded int4, whose key the keeper has; two queries that scan
+it: one with one comparison, where the encodings are cheaper, and one with WIDE comparisons of one
+column, where opening a cell once may pay. In each mode, by 1 and by 4 clients, SECONDS each,
+ROUNDS times in alternation; once as it is, and once with the keeper throttled: it is stopped
+(SIGSTOP) for PAUSE of every PERIOD seconds. `adaptive / best` is the adaptive mode's rate by the
+better one of `software` and `keeper`.
 
 Not here: other parts of bench-families.
 """

@@ -1,5 +1,5 @@
-"""Shared by the tests of the switch of the family soft_ (`confide.soft_mode`): a table, queries on it,
-and what EXPLAIN and the view say about which side has evaluated.
+"""Shared by the tests of the switch of the family soft_ (`confide.soft_mode`): a table, queries on
+it, and what EXPLAIN and the view say about which side has evaluated.
 """
 
 import re
@@ -20,8 +20,8 @@ COLUMNS = {
 # Keys that two columns share can be compared.
 SHARED = "soft_int4(key_4712)"
 
-# Comparisons with literals, of columns, what AND, OR and NOT make of them, beside plain quals, joins,
-# sorts, limits, subqueries and what the switch leaves to PostgreSQL.
+# Comparisons with literals, of columns, what AND, OR and NOT make of them, beside plain quals,
+# joins, sorts, limits, subqueries and what the switch leaves to PostgreSQL.
 QUERIES = [
     "SELECT count(*) FROM item WHERE n > 500",
     "SELECT id FROM item WHERE n >= 100 AND n < 130 ORDER BY id",
@@ -40,7 +40,8 @@ QUERIES = [
     "SELECT id FROM item WHERE n > 990 ORDER BY id LIMIT 1",
     "SELECT count(*) FROM item WHERE n < m",
     "SELECT count(*) FROM item WHERE n = m OR m > 400",
-    "SELECT a.id FROM item a JOIN item b ON a.n = b.m WHERE a.n > 950 AND b.n < 40 ORDER BY 1, b.id",
+    "SELECT a.id FROM item a JOIN item b ON a.n = b.m WHERE a.n > 950 AND b.n < 40"
+    " ORDER BY 1, b.id",
     "SELECT count(*) FROM item a WHERE n > 700 AND EXISTS"
     " (SELECT 1 FROM item b WHERE b.id = a.id + 1 AND b.n < 300)",
     "SELECT count(*) FROM item a WHERE a.id < (SELECT max(id) FROM item b WHERE b.n > 900)",

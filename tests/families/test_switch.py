@@ -1,10 +1,11 @@
-"""The switch of the family soft_: PostgreSQL evaluates comparisons on the encodings, or the keeper opens
-the cells, as `confide.soft_mode` says (docs/families.md).
+"""The switch of the family soft_: PostgreSQL evaluates comparisons on the encodings, or the keeper
+opens the cells, as `confide.soft_mode` says (docs/families.md).
 
-Mechanism: quals of a scan go through a node that gives batches to the keeper or passes rows on one by
-one; adaptive, it decides by measured costs and the keeper's probe. Right: plaintext's results in all modes.
-With a bug rows are lost or returned twice where the side changes, a refusal of the keeper ends the statement, or
-the keeper is used without its key, or goes on being used when it is slow.
+Mechanism: quals of a scan go through a node that gives batches to the keeper or passes rows on one
+by one; adaptive, it decides by measured costs and the keeper's probe. Right: plaintext's results
+in all modes. With a bug rows are lost or returned twice where the side changes, a refusal of the
+keeper ends the statement, or the keeper is used without its key, or goes on being used when it is
+slow.
 """
 
 import pytest
@@ -76,8 +77,10 @@ def test_which_side(tables):
     with connect(tables, "keeper") as app:
         assert evaluated(app, query) == (0, ROWS)
         seen = stat(app)
-        assert seen["mode"] == "keeper" and int(seen["keeper.rows"]) == ROWS
-        assert float(seen["keeper.open_ns"]) > 0 and int(seen["keeper.probes"]) > 0
+        assert seen["mode"] == seen["evaluates"] == "keeper"
+        assert int(seen["keeper.rows"]) == ROWS
+        assert float(seen["keeper.open_ns"]) > 0
+        assert int(seen["keeper.probes"]) > 0
         app.execute("SET confide.soft_mode = software")
         assert evaluated(app, query) == (0, 0)
         app.execute("SET confide.soft_mode = static")
@@ -180,10 +183,12 @@ def test_adaptive_moves_away_and_comes_back(tables):
             throttled(tables, 1)
 
 
-THROTTLE = """CREATE FUNCTION switched.throttle(id int) RETURNS int LANGUAGE plpgsql SECURITY DEFINER AS $$
+THROTTLE = """CREATE FUNCTION switched.throttle(id int) RETURNS int
+LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
     IF id IN (300, 1700) THEN
-        PERFORM set_config('confide.soft_throttle', CASE id WHEN 300 THEN '100000' ELSE '1' END, true);
+        PERFORM set_config('confide.soft_throttle',
+            CASE id WHEN 300 THEN '100000' ELSE '1' END, true);
         PERFORM pg_sleep(0.1);
     END IF;
     RETURN id;

@@ -150,7 +150,7 @@ clean_key(CfdSoftKey *out, const CfdSoftKey *key)
 }
 
 static bool
-remember_key(const CfdSoftKey *key, bool held)
+cfd_keeper_remember(const CfdSoftKey *key, bool held)
 {
 	Held	   *entry;
 	CfdSoftKey	clean;
@@ -176,7 +176,7 @@ cfd_keeper_confirms(const CfdWork *work)
 		return false;
 	for (int i = 0; i < work->count; i++)
 	{
-		if (!request(&work->keys[i], &read) || !remember_key(&work->keys[i], read.head.held != 0))
+		if (!request(&work->keys[i], &read) || !cfd_keeper_remember(&work->keys[i], read.head.held != 0))
 			return false;
 	}
 	return true;
@@ -200,7 +200,7 @@ cfd_keeper_look_up(const CfdSoftKey *key, bool *asked)
 	held = cfd_keeper_ask(key);
 	*asked = true;
 	not_before = GetCurrentTimestamp() + (GetCurrentTimestamp() - now) * SHARE;
-	return remember_key(key, held);
+	return cfd_keeper_remember(key, held);
 }
 
 bool

@@ -107,13 +107,7 @@ impl Infer<'_> {
     }
 
     fn binary(&mut self, name: &str, l: &Val, r: &Val, at: i32) -> Res<Val> {
-        // Nor are there encodings of a plain operand that is no literal.
-        let plain = |v: &Val| matches!(v.class, Class::Plain(_)) && v.all_leaves().is_empty();
-        let beyond = known::beyond_encodings(name) || plain(l) || plain(r);
-        let (l, r) = match beyond {
-            true => (&Self::opened(l), &Self::opened(r)),
-            false => (l, r),
-        };
+        let (l, r) = &Self::opened_both(name, l, r);
         let shaped = |v: &Val| {
             matches!(
                 v.class,

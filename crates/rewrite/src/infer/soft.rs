@@ -9,6 +9,7 @@
 
 use super::{Infer, Res};
 use crate::edit::{Edit, Form, Piece, Secret};
+use crate::known;
 use crate::refusal::Refusal;
 use crate::value::{Class, Leaf, LeafKind, Soft, Use, Val};
 use contract::TypeCode;
@@ -37,6 +38,21 @@ impl Infer<'_> {
         match val.class {
             Class::Soft(column) => Val::enc(Some(column.code)),
             _ => val.clone(),
+        }
+    }
+
+    /// The operands of an operator, opened if no encoding allows it.
+    pub fn opened_both(name: &str, l: &Val, r: &Val) -> (Val, Val) {
+        // There are no encodings of a plain operand that is no literal.
+        let plain = |v: &Val| matches!(v.class, Class::Plain(_)) && v.all_leaves().is_empty();
+        let no_text =
+            |v: &Val| matches!(v.class, Class::Soft(column) if column.code != TypeCode::Text);
+        // PostgreSQL would join a cell of another type than text to a text as it is.
+        let joins = name == "||" && (no_text(l) || no_text(r));
+        let beyond = known::beyond_encodings(name) || plain(l) || plain(r);
+        match beyond && !joins {
+            true => (Self::opened(l), Self::opened(r)),
+            false => (l.clone(), r.clone()),
         }
     }
 
