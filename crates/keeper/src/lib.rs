@@ -52,6 +52,7 @@ mod operators;
 mod program;
 mod provenance;
 mod published;
+mod quick;
 mod random;
 mod rank;
 mod recorder;

@@ -209,6 +209,9 @@ impl Window {
     /// Labels slots before they are filled. A slot keeps its label until it is released, so whoever
     /// has read the label knows what the slot holds from then on.
     pub fn mark(&mut self, first: u64, count: usize, label: Label) -> Result<(), Error> {
+        if count == 1 && label != 0 {
+            return self.mark_one(first, label);
+        }
         let end = first.saturating_add(count as u64);
         let mut slot = first;
         while slot < end && label != 0 {
@@ -228,6 +231,17 @@ impl Window {
         Ok(())
     }
 
+    #[inline]
+    fn mark_one(&mut self, slot: u64, label: Label) -> Result<(), Error> {
+        self.place(slot)?;
+        let place = self.labels_at(slot)?.get_mut((slot % CHUNK) as usize);
+        match place {
+            Some(place) if *place == 0 || *place == label => *place = label,
+            _ => return Err(error::slot_in_use()),
+        }
+        Ok(())
+    }
+
     /// Changes the label of an aggregate state when something is added to it.
     pub fn mark_state(&mut self, slot: u64, label: Label) -> Result<(), Error> {
         self.place(slot)?;
@@ -238,19 +252,26 @@ impl Window {
     }
 
     /// The labels of a slot's chunk, allocated on demand.
+    #[inline]
     fn labels_at(&mut self, slot: u64) -> Result<&mut [Label], Error> {
         let chunk = (slot / CHUNK).wrapping_sub(self.first) as usize;
         if self.labels.get(chunk).is_none_or(Option::is_none) {
-            self.account.take(LABELS_BYTES)?;
-            if self.labels.len() <= chunk {
-                self.labels.resize_with(chunk + 1, || None);
-            }
-            if let Some(place) = self.labels.get_mut(chunk) {
-                *place = Some(vec![0; CHUNK as usize].into_boxed_slice());
-            }
+            self.make_labels(chunk)?;
         }
         let labels = self.labels.get_mut(chunk).and_then(Option::as_mut);
         labels.map(Box::as_mut).ok_or_else(error::no_such_value)
+    }
+
+    #[cold]
+    fn make_labels(&mut self, chunk: usize) -> Result<(), Error> {
+        self.account.take(LABELS_BYTES)?;
+        if self.labels.len() <= chunk {
+            self.labels.resize_with(chunk + 1, || None);
+        }
+        if let Some(place) = self.labels.get_mut(chunk) {
+            *place = Some(vec![0; CHUNK as usize].into_boxed_slice());
+        }
+        Ok(())
     }
 
     /// Modifies the contents of a slot and accounts for the change in size.

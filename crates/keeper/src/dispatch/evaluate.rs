@@ -6,6 +6,7 @@ use super::telling::as_told;
 use crate::fail::{self, Failure};
 use crate::operators;
 use crate::program::eval::{Batch, Target, Tools};
+use crate::program::load::Named;
 use crate::program::{scalar, vector};
 use crate::signatures::{Kernel, Operation};
 use contract::codec::List;
@@ -178,7 +179,7 @@ impl Connection {
         if !self.is_bound() {
             return Ok(0);
         }
-        let operands = self.operands(batch.fids)?;
+        let operands = self.operands_of_columns(batch.columns)?;
         match batch.target {
             Target::One(operation, _) if operation.is_comparison() => {
                 self.authorise_order(operands)?;
@@ -217,9 +218,11 @@ impl Connection {
             program.map(|program| Target::Program(program))
         };
         let done = target.map_err(Failure::from).and_then(|target| {
+            let columns = fids.chunks_exact(request.rows.max(1)).map(Named::new);
             let batch = Batch {
                 target,
                 fids: &fids,
+                columns: &columns.collect::<Vec<_>>(),
                 rows: request.rows,
             };
             use_it(self, batch, &mut reply)

@@ -6,11 +6,12 @@
 use super::Inner;
 use crate::data;
 use crate::error;
-use crate::image::{first_slot, segment_of};
+use crate::image::{SEGMENT_BITS, first_slot, segment_of};
 use crate::layout::Layout;
 use crate::occupancy::Occupancy;
 use crate::resident::Resident;
 use crate::scalar::Scalar;
+use contract::fid::alike;
 use contract::{Fid, TypeCode};
 use std::sync::RwLockReadGuard;
 use values::{Error, Value};
@@ -148,8 +149,7 @@ impl Reader<'_> {
         let mut rest = fids;
         while let Some(first) = rest.first() {
             let segment = segment_of(first.slot());
-            let other = rest.iter().position(|f| segment_of(f.slot()) != segment);
-            let (run, later) = rest.split_at(other.unwrap_or(rest.len()));
+            let (run, later) = rest.split_at(alike(rest, SEGMENT_BITS, |fid| *fid));
             rest = later;
             match inner.segments.get(segment) {
                 Ok(Some(resident)) => {
