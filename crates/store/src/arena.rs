@@ -105,6 +105,15 @@ impl Arena {
     }
 }
 
+/// A slot that has a label keeps it.
+#[inline]
+fn keeps(known: Label, label: Label) -> Result<(), Error> {
+    if known != 0 && known != label {
+        return Err(error::slot_in_use());
+    }
+    Ok(())
+}
+
 /// The live slots of an arena.
 pub struct Window {
     /// Slots below this one are gone.
@@ -152,8 +161,25 @@ impl Window {
                 _ => self.account.take(more)?,
             }
         }
-        let less = std::mem::replace(self.place(slot)?, entry).heap_bytes();
-        self.account.give(less);
+        let before = std::mem::replace(self.place(slot)?, entry);
+        if !matches!(before, Entry::Empty) {
+            self.account.give(before.heap_bytes());
+        }
+        Ok(())
+    }
+
+    /// Labels a slot like [`Window::mark`], and stores an entry in it.
+    #[inline]
+    pub fn set_marked(&mut self, slot: u64, entry: Entry, label: Label) -> Result<(), Error> {
+        let chunk = (slot / CHUNK).wrapping_sub(self.first) as usize;
+        let labels = self.labels.get(chunk).and_then(Option::as_ref);
+        let known = labels.and_then(|l| l.get((slot % CHUNK) as usize));
+        keeps(*known.unwrap_or(&0), label)?;
+        self.set(slot, entry)?;
+        // A value without a label is of unknown origin, if there is no room for labels.
+        if let Some(place) = self.labels_at(slot)?.get_mut((slot % CHUNK) as usize) {
+            *place = label;
+        }
         Ok(())
     }
 
@@ -209,9 +235,6 @@ impl Window {
     /// Labels slots before they are filled. A slot keeps its label until it is released, so whoever
     /// has read the label knows what the slot holds from then on.
     pub fn mark(&mut self, first: u64, count: usize, label: Label) -> Result<(), Error> {
-        if count == 1 && label != 0 {
-            return self.mark_one(first, label);
-        }
         let end = first.saturating_add(count as u64);
         let mut slot = first;
         while slot < end && label != 0 {
@@ -220,24 +243,11 @@ impl Window {
             let labels = self.labels_at(slot)?;
             let places = labels.iter_mut().skip((slot % CHUNK) as usize);
             for place in places.take((until - slot) as usize) {
-                if *place != 0 && *place != label {
-                    return Err(error::slot_in_use());
-                }
+                keeps(*place, label)?;
                 *place = label;
             }
             self.top = self.top.max(until);
             slot = until;
-        }
-        Ok(())
-    }
-
-    #[inline]
-    fn mark_one(&mut self, slot: u64, label: Label) -> Result<(), Error> {
-        self.place(slot)?;
-        let place = self.labels_at(slot)?.get_mut((slot % CHUNK) as usize);
-        match place {
-            Some(place) if *place == 0 || *place == label => *place = label,
-            _ => return Err(error::slot_in_use()),
         }
         Ok(())
     }

@@ -68,20 +68,33 @@ impl Gathered {
 
 impl Connection {
     /// Returns what the operands were computed from.
-    #[inline]
     pub(super) fn operands(&self, fids: &[Fid]) -> Result<Operands, Failure> {
         if !self.is_bound() {
             return Ok(Operands::UNBOUND);
         }
-        let mut all = Gathered::NONE;
         // Most often there are one or two.
-        if fids.len() > FEW {
-            self.gather_named(&mut all, Named::new(fids))?;
-            return Ok(all.operands);
+        if fids.len() <= FEW {
+            return self.operands_of_row(fids);
         }
+        let mut all = Gathered::NONE;
+        self.gather_named(&mut all, Named::new(fids))?;
+        Ok(all.operands)
+    }
+
+    /// Like [`Self::operands`], of a session in which values are labelled.
+    #[inline]
+    pub(super) fn operands_of_row(&self, fids: &[Fid]) -> Result<Operands, Failure> {
+        let first = fids.first().map_or(0, |fid| fid.partition());
+        let same = |fid: &Fid| fid.partition() == first && !fid.is_temporary();
+        if first != 0 && fids.iter().all(same) {
+            return Ok(Operands {
+                label: self.label_of_column(first)?,
+                one_column: true,
+            });
+        }
+        let mut all = Gathered::NONE;
         for fid in fids {
-            let partition = fid.partition();
-            if all.meets(partition) {
+            if all.meets(fid.partition()) {
                 let label = self.label_of_one(*fid)?;
                 all.operands.label = self.union(all.operands.label, label)?;
             }

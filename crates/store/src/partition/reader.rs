@@ -65,6 +65,26 @@ impl Reader<'_> {
         resident.data.int(slot - first_slot(segment))
     }
 
+    /// Like [`Reader::int`], for two slots.
+    #[inline]
+    pub fn two_ints(&self, [a, b]: [u64; 2], [want_a, want_b]: [TypeCode; 2]) -> Option<[i64; 2]> {
+        let inner = self.guard.as_ref()?;
+        let typed = inner.t == want_a && inner.t == want_b;
+        if !typed || !inner.taken.has(a) || !inner.taken.has(b) {
+            return None;
+        }
+        let (segment, other) = (segment_of(a), segment_of(b));
+        let first = inner.segments.here(segment)?;
+        let second = match other == segment {
+            true => first,
+            false => inner.segments.here(other)?,
+        };
+        Some([
+            first.data.int(a - first_slot(segment))?,
+            second.data.int(b - first_slot(other))?,
+        ])
+    }
+
     /// Why a slot has no value.
     pub fn why(&self, slot: u64) -> Error {
         self.resident(slot).err().unwrap_or_else(error::unresolved)
