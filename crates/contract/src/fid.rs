@@ -78,12 +78,10 @@ mod tests {
     fn runs_end() {
         let fid = |slot: u64| Fid::new(7, slot);
         for length in [0, 1, 3, 4, 5, 31, 32, 33, 64, 100] {
-            let mut fids: Vec<Fid> = (0..length).map(|n| fid(n * 65_537)).collect();
-            let whole = fids.len();
-            assert_eq!(alike(&fids, SLOT_BITS, |f| *f), whole);
-            fids.push(Fid::new(6, 0));
-            fids.extend((0..40).map(fid));
-            assert_eq!(alike(&fids, SLOT_BITS, |f| *f), whole.max(1), "{length}");
+            let mut fids: [Fid; 140] = core::array::from_fn(|at| fid(at as u64 * 65_537));
+            assert_eq!(alike(&fids[..length], SLOT_BITS, |f| *f), length);
+            fids[length] = Fid::new(6, 0);
+            assert_eq!(alike(&fids, SLOT_BITS, |f| *f), length.max(1), "{length}");
         }
         let fids = [fid(3), fid(4), fid(1 << 16)];
         assert_eq!(alike(&fids, 16, |f| *f), 2);

@@ -240,12 +240,16 @@ impl Window {
         while slot < end && label != 0 {
             self.place(slot)?;
             let until = end.min((slot / CHUNK + 1) * CHUNK);
-            let labels = self.labels_at(slot)?;
-            let places = labels.iter_mut().skip((slot % CHUNK) as usize);
-            for place in places.take((until - slot) as usize) {
-                keeps(*place, label)?;
-                *place = label;
-            }
+            let (from, length) = ((slot % CHUNK) as usize, (until - slot) as usize);
+            let places = self.labels_at(slot)?.get_mut(from..from + length);
+            let places = places.ok_or_else(error::no_such_value)?;
+            // Without an early end, so that many are looked at at once.
+            let odd = |odd: Label, known: &Label| match *known != 0 && *known != label {
+                true => *known,
+                false => odd,
+            };
+            keeps(places.iter().fold(0, odd), label)?;
+            places.fill(label);
             self.top = self.top.max(until);
             slot = until;
         }
