@@ -166,9 +166,9 @@ bench-ablations: ## what each part of the design is worth: SF=0.1 ROUNDS=3 SHARE
 	@scripts/deps
 	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" scripts/bench ablations
 
-bench-grants: ## authorised statements on and off: SF=0.1 ROUNDS=9 ROWS=20000 SECONDS=2
+bench-grants: ## authorised statements on and off: SF=0.1 ROUNDS=8 REPEAT=3 ROWS=20000 SECONDS=2
 	@scripts/deps
-	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" ROUNDS=$${ROUNDS:-9} SECONDS=$${SECONDS:-2} QUERIES=$${QUERIES:-$$(seq -s, 22)} scripts/bench grants
+	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" scripts/bench grants
 
 bench-instructions: ## instructions of the hot paths (callgrind), fails when they grew by 5 %
 	@scripts/deps

@@ -54,6 +54,7 @@ mod probe;
 mod program;
 mod provenance;
 mod published;
+mod quick;
 mod random;
 mod rank;
 mod recorder;

@@ -5,7 +5,7 @@
 //! an error of the request, and it is not kept for later.
 
 use super::Connection;
-use super::authorise::Operands;
+use super::operands::Operands;
 use super::telling::as_told;
 use crate::fail::{self, Failure};
 use crate::program::Program;
@@ -59,13 +59,9 @@ impl Connection {
     }
 
     /// Returns what each column of a batch was computed from.
-    pub(super) fn batch_operands(
-        &self,
-        columns: &[Encoded<'_>],
-        rows: usize,
-    ) -> Result<Vec<Operands>, Failure> {
+    pub(super) fn batch_operands(&self, columns: &[Encoded<'_>]) -> Result<Vec<Operands>, Failure> {
         self.count_cells(columns.iter().map(|column| column.cells().len()).sum());
-        let of = |column| self.column_operands(column, rows);
+        let of = |column| self.column_operands(column);
         columns.iter().map(of).collect()
     }
 
@@ -96,7 +92,7 @@ impl Connection {
             places.push(first);
         }
         let columns = columns(body.batch, rows)?;
-        let operands = self.batch_operands(&columns, rows)?;
+        let operands = self.batch_operands(&columns)?;
         let mut marked = Vec::with_capacity(targets.len());
         for (place, program) in places.iter().zip(&targets) {
             marked.push((*place, self.authorise_program(program, &operands)?));
@@ -141,7 +137,7 @@ impl Connection {
             return Err(misfit());
         }
         let columns = columns(body.batch, rows)?;
-        let label = self.authorise_program(&program, &self.batch_operands(&columns, rows)?)?;
+        let label = self.authorise_program(&program, &self.batch_operands(&columns)?)?;
         let request = pure::Request {
             program: &program,
             columns: &columns,
@@ -213,7 +209,7 @@ impl Connection {
             return Err(fail::malformed("The groups have other rows than the batch.").into());
         }
         let columns = columns(body.batch, rows)?;
-        let label = self.authorise_program(&program, &self.batch_operands(&columns, rows)?)?;
+        let label = self.authorise_program(&program, &self.batch_operands(&columns)?)?;
         let wide = Wide {
             programs: &[program],
             columns: &columns,

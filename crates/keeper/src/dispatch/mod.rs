@@ -23,6 +23,7 @@ mod join;
 mod leases;
 mod ledger;
 mod load;
+mod operands;
 mod policy;
 mod programs;
 mod rank;
@@ -120,6 +121,7 @@ pub struct Connection {
     token_key: Option<Zeroizing<[u8; 16]>>,
     /// Of labels and grants.
     remembered: RefCell<authorise::Remembered>,
+    latest: authorise::Latest,
     /// What is recorded of it goes there.
     tape: Option<Arc<Tape>>,
     /// What will be recorded once its answer was sent.
@@ -199,6 +201,7 @@ impl Connection {
             statement,
             token_key: None,
             remembered: RefCell::default(),
+            latest: authorise::Latest::default(),
             tape,
             answered: None,
             singles_below: FIRST_HANDLE,
