@@ -211,7 +211,8 @@ fn word(bytes: &[u8; 8]) -> Fid {
     Fid(u64::from_le_bytes(*bytes))
 }
 
-fn words(bytes: &[u8]) -> impl Iterator<Item = Fid> {
+/// The FIDs, of 8 bytes each.
+pub(super) fn words(bytes: &[u8]) -> impl Iterator<Item = Fid> {
     let (words, _) = bytes.as_chunks();
     words.iter().map(word)
 }

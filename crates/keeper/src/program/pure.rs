@@ -8,7 +8,7 @@
 //! that could read the clock has none.
 
 use super::Program;
-use super::encoded::{Encoded, Fids};
+use super::encoded::{Encoded, Fids, words};
 use super::eval::Tools;
 use crate::cells;
 use crate::witness;
@@ -104,13 +104,16 @@ impl Digest {
                 self.part(values);
                 self.part(nulls);
             }
-            Encoded::Values(_) | Encoded::List(_) | Encoded::Runs(_) => {
+            // A constant, or the elements of a list, but not a column of identifiers.
+            Encoded::Values(_) | Encoded::List(..) | Encoded::Runs(_) => {
                 self.part(b"values");
-                let fids = match column.all_fids(rows).ok()? {
-                    Fids::Same(fid) => vec![fid],
-                    // The elements of a list, but not a column of identifiers.
-                    Fids::Each(fids) if matches!(column, Encoded::Values(_)) => fids,
-                    Fids::Each(_) => return None,
+                let fids = match column {
+                    Encoded::Values(bytes) => words(bytes).collect(),
+                    Encoded::Runs(_) => match column.fids((0, rows)).ok()? {
+                        Fids::Same(fid) => vec![fid],
+                        Fids::Each(_) => return None,
+                    },
+                    _ => return None,
                 };
                 self.part(&(fids.len() as u64).to_le_bytes());
                 for fid in fids.iter().filter(|fid| **fid != Fid::INVALID) {
