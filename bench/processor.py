@@ -1,8 +1,8 @@
 """Processor time that a keeper and the backends of its PostgreSQL have used.
 
-A waiting backend or channel polls for a while, and that counts, too. Of a statement: nanoseconds of the scheduler, task by task. Of a run with connections of its own:
+Of a statement: nanoseconds of the scheduler, task by task. Of a run with connections of its own:
 what the system counts for whole processes, those that have ended among them, in steps of its
-clock, so that a run must take seconds.
+clock, so that a run must take seconds. A backend or channel that polls while it waits counts, too.
 
 Not here: what the time is compared with. A busy machine moves these figures less than a clock on
 the wall, but not by nothing: caches and the processor's own clock are shared.
