@@ -7,6 +7,8 @@ transactions with it taken out, beside plaintext.
   memory, with the keeper's read_ahead on and off;
 - secret: the keeper with its values in hidden memory (secret_values) and not; its processor time,
   which a busy machine moves less than the queries' own;
+- caches: statements over cells of the family rnd_, with the keeper's caches and without
+  (cell_caches.py);
 - memory: the keeper's memory_budget at shares of the data set (the bytes of all values in
   memory), and around the keeper a limit of cgroup v1 at its own size when it has started, that
   share, and ROOM_MB for what sessions and its allocator need beside values. Locked memory counts
@@ -25,8 +27,8 @@ import hashlib
 import os
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
+import cell_caches
 import cgroup
 import plots
 import psycopg
@@ -46,7 +48,7 @@ SECONDS = parameter("SECONDS", 1.0)
 BATCHES = [int(n) for n in parameters("BATCHES", "64,256,1024")]
 SHARES = [int(n) for n in parameters("SHARES", "100,50,25,10")]
 ROOM_MB = parameter("ROOM_MB", 48)
-PARTS = parameters("PARTS", "messages,batches,ahead,secret,memory")
+PARTS = parameters("PARTS", "messages,batches,ahead,secret,caches,memory")
 TPCH = {"plain": "tpch_plain", "protected": "tpch_protected"}
 SYSBENCH = {"plain": "sb_plain", "protected": "sb_protected"}
 MALLOC = {"MALLOC_MMAP_THRESHOLD_": "1048576"}  # as scripts/up has it
@@ -252,9 +254,10 @@ def secret(stack, sides, report: Report) -> None:
             setting = "true" if switch == "on" else "false"
             with restart(stack, None, secret_values=setting) as connection:
                 Cell().run_queries(connection)
-                before = processor_seconds(stack)
+                before = servers.processor_of(stack.keeper_pid())
                 cell.run_queries(connection)
-                seconds[switch].append(processor_seconds(stack) - before)
+                spent = servers.processor_of(stack.keeper_pid()) - before
+                seconds[switch].append(spent)
     plain = report.results["plain"]
     found = {switch: compare(plain, cell.content()) for switch, cell in cells.items()}
     processor = {switch: {"processor": median(spent)} for switch, spent in seconds.items()}
@@ -262,10 +265,19 @@ def secret(stack, sides, report: Report) -> None:
     progress("values in hidden memory")
 
 
-def processor_seconds(stack) -> float:
-    """What the keeper has used since its start."""
-    fields = Path(f"/proc/{stack.keeper_pid()}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def caches(stack, sides, report: Report) -> None:
+    """The caches for cells of the family rnd_."""
+    with servers.connect(stack.app_url) as connection:
+        for name, side in (("plain", sides["plain"]), ("protected", connection)):
+            cell_caches.load(side, name, ROWS, lambda i: md5(str(i)))
+    found = cell_caches.measure(stack, sides["plain"], restart, keeper_seconds, ROUNDS)
+    sides["plain"].execute(f"SET search_path = {TPCH['plain']}")
+    report.results["caches"] = found
+
+
+def keeper_seconds(stack) -> float:
+    """Processor time of the keeper since its start."""
+    return servers.processor_of(stack.keeper_pid())
 
 
 def paging(stack) -> dict[str, int]:
@@ -352,6 +364,8 @@ def print_tables(report: Report) -> None:
             for s, c in results["secret"].items()
         ]
         table(["seconds", *(f"Q{n}" for n in QUERIES), "keeper's processor"], rows)
+    if "caches" in results:
+        table(*cell_caches.grid(results["caches"]))
     if "memory" in results:
         counters = ["faults", "read_ahead", "evictions"]
         shares = results["memory"]["shares"].items()
@@ -401,6 +415,8 @@ def main() -> None:
             ahead(stack, sides, report)
         if "secret" in PARTS:
             secret(stack, sides, report)
+        if "caches" in PARTS:
+            caches(stack, sides, report)
         if "memory" in PARTS:
             memory(stack, sides, report, values)
         print_tables(report)

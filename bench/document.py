@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import cell_caches
 from hot_paths import CASES, GRANTED
 from report import ROOT, shown
 
@@ -178,12 +179,37 @@ def ablations(results: dict) -> list[str]:
         ]
         head_ahead = ["cold, read-ahead", *(f"{q} s" for q in queries), *counters.values()]
         lines += ["", *grid(head_ahead, rows)]
+    if "caches" in results:
+        lines += ["", *grid(*cell_caches.grid(results["caches"]))]
     if "memory" in results:
         lines += ["", *memory(results["memory"], head, names)]
     return lines
 
 
 def grants(results: dict) -> list[str]:
+    if "processor" not in results:
+        return grants_by_wall(results)
+    lines = []
+    for clock in ("processor", "wall"):
+        found = results[clock]
+        rows = [[name, r["off_ms"], *ratios(r)] for name, r in found["rows"].items()]
+        rows += [
+            [f"{name}, geometric mean", None, *ratios(mean)]
+            for name, mean in found["means"].items()
+        ]
+        head = [f"{clock} time", "off ms", "on / off", "first quartile", "third", "off / off"]
+        lines += ["", *grid(head, rows)]
+    return lines[1:]
+
+
+def ratios(found: dict) -> list[str]:
+    """With the digits that the goal has and one more."""
+    on, control = found["on"], found["control"]
+    return [f"{r:.3f}" for r in (on["ratio"], *on["quartiles"], control["ratio"])]
+
+
+def grants_by_wall(results: dict) -> list[str]:
+    """Of runs before processor time was measured."""
     head = ["times plaintext's time", "on", "off", "on / off", "first quartile", "third"]
     rows = [
         [name, row["on"], row["off"], row["on_over_off"], *row["quartiles"]]
@@ -214,6 +240,17 @@ def memory(results: dict, head: list[str], names: list[str]) -> list[str]:
     return [*lines, "", " ".join([told, *failed])]
 
 
+def spent_ratios(spent: dict) -> str:
+    """Ratios of processor time with a recording to that without one."""
+    names = {"statements": "statements", "all": "with the writer"}
+    told = [
+        f"{name} {shown(spent[key]['ratio'])} ({' to '.join(map(shown, spent[key]['quartiles']))})"
+        for key, name in names.items()
+        if key in spent
+    ]
+    return f" Ratio of neighbours, and quartiles: {', '.join(told)}." if told else ""
+
+
 def recording(results: dict) -> list[str]:
     found = results["tpch"]
     rows = [
@@ -239,7 +276,7 @@ def recording(results: dict) -> list[str]:
             f" {' to '.join(shown(q) for q in found['pass_quartiles'])}. Processor time of a pass:"
             f" statements {shown(spent['off']['statements'])} ms without,"
             f" {shown(spent['on']['statements'])} ms with a recording, writer"
-            f" {shown(spent['on']['writer'])} ms.",
+            f" {shown(spent['on']['writer'])} ms.{spent_ratios(spent)}",
             "",
         ]
     head = ["TPC-C", "off/s", "on/s", "on / off", "off waits", "on waits", "bytes a transaction"]
@@ -254,6 +291,9 @@ def recording(results: dict) -> list[str]:
         for policy, c in results["tpcc"].items()
     ]
     lines += [*grid(head, rows), ""]
+    for policy, c in results["tpcc"].items():
+        told = spent_ratios(c.get("processor", {}))
+        lines += [f"Processor time of a transaction, {POLICIES[policy]}.{told}", ""] if told else []
     found = results["replay"]
     rows = [
         [name, q["original"], q["replay"], q["replay"] / q["original"]]
@@ -281,16 +321,23 @@ def recording(results: dict) -> list[str]:
 
 
 def ledger(results: dict) -> list[str]:
-    kinds = ["plain", "plain ledger", "protected", "protected ledger"]
-    ratios = [(kinds[1], kinds[0]), (kinds[2], kinds[0]), (kinds[3], kinds[2])]
+    cells, tpcc = results["cells"], results["tpcc"]
+    kinds = [kind for kind in tpcc if kind not in ("of", "runs", "processor")]
+    below = "plain by client" if "plain by client" in kinds else "plain"
+    ratios = [("plain ledger", below), ("protected", "plain"), ("protected ledger", "protected")]
     head = [*kinds, *(f"{above} / {below}" for above, below in ratios)]
 
-    def line(name: str, cell: dict) -> list:
+    def line(name: str, cell: dict, faster: bool = False) -> list:
         values = [cell.get(kind, "-") for kind in kinds]
         both = [(cell.get(above), cell.get(below)) for above, below in ratios]
+        both = [(b, a) if faster else (a, b) for a, b in both]
         return [name, *values, *(a / b if a and b else "-" for a, b in both)]
 
-    times = [line(name, cell) for name, cell in results["cells"].items()]
+    times = [line(name, cell) for name, cell in cells.items()]
+    spent = [line(name, cell["processor"]) for name, cell in cells.items() if "processor" in cell]
+    whole = [line("per second", tpcc)]
+    if "processor" in tpcc:
+        whole.append(line("processor ms (ratio: inverse)", tpcc["processor"], faster=True))
     waits = [[name, *(cell[kind] for kind in kinds)] for name, cell in results["waits"].items()]
     logs = [[int(size), *cell.values()] for size, cell in results["logs"].items()]
     columns = list(next(iter(results["logs"].values())))
@@ -298,9 +345,10 @@ def ledger(results: dict) -> list[str]:
     return [
         *grid(["microseconds", *head], times),
         "",
+        *([*grid(["microseconds of processors", *head], spent), ""] if spent else []),
         *grid(["round trips of a statement", *kinds], waits),
         "",
-        *grid(["TPC-C, transactions a second", *head], [line("4 clients", results["tpcc"])]),
+        *grid(["TPC-C, 4 clients", *head], whole),
         "",
         *grid(["versions", *columns], logs),
         "",

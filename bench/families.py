@@ -1,18 +1,19 @@
 """`make bench-families`: what the families cost: bytes of a row, short statements, sums.
 
 A table of ROWS rows (text, int4, numeric, date behind a plain key) once plain and once in each
-family (`soft_` twice: with all encodings, and for equality alone). Bytes are those of the table and
-of the index on its int4, divided by rows; what the keeper of `enc_` holds is not in them. The
+family (`soft_` twice: with all encodings, and for equality alone). Bytes are those of the table
+and of the index on its int4, divided by rows; what the keeper of `enc_` holds is not in them. The
 statements are of TPC-C's kind, sent by psycopg as prepared statements by one client, SECONDS each,
 the families in alternation, ROUNDS times; plain ones go straight to PostgreSQL. `round trips` are
 waits for the keeper of one statement of each kind.
 
 Then the 22 TPC-H queries at scale SF on plain tables and on those of the family `rnd_`, ROUNDS
 times in alternation, one process each, with their waits for the keeper; a query ends after LIMIT
-seconds. Last the microbenchmark of crates/encodings, as it prints itself. Not measured: several
-clients, TPC-C, the switch between software and keeper, which does not exist.
+seconds. Then the switch between software and keeper (soft_switch.py). Last the microbenchmark of
+crates/encodings, as it prints itself. Not measured: several clients, except with the switch;
+TPC-C.
 
-Parameters: ROWS, SECONDS, ROUNDS, SF, LIMIT.
+Parameters: ROWS, SECONDS, ROUNDS, SF, LIMIT, SWITCH_ROWS; ONLY=switch for that part alone.
 """
 
 import itertools
@@ -20,6 +21,7 @@ import subprocess
 import time
 
 import servers
+import soft_switch
 import tpch
 import tpch_data
 from report import ROOT, Report, geometric_mean, median, parameter, progress, ratio, table
@@ -29,6 +31,7 @@ SECONDS = parameter("SECONDS", 1.0)
 ROUNDS = parameter("ROUNDS", 3)
 SCALE = parameter("SF", 0.01)
 LIMIT = parameter("LIMIT", 10)
+ONLY = parameter("ONLY", "")
 TPCH = {"plain": "tpch_plain", "rnd": "tpch_rnd"}
 COLUMNS = {"name": "text", "pay": "int4", "price": "numeric(10,2)", "born": "date"}
 FAMILIES = ["plain", "enc", "rnd", "soft", "soft_eq"]
@@ -205,14 +208,25 @@ def encodings() -> list[str]:
 
 def main() -> None:
     given = {"ROWS": ROWS, "SECONDS": SECONDS, "ROUNDS": ROUNDS, "SF": SCALE, "LIMIT": LIMIT}
+    given |= {"SWITCH_ROWS": soft_switch.ROWS}
     given |= servers.SETTINGS
-    report = Report("families", given)
+    # A part alone does not replace the results of all.
+    report = Report(f"families-{ONLY}" if ONLY else "families", given)
     numbers = itertools.count()
+    if ONLY == "switch":
+        with servers.running() as stack:
+            report.results.update(switch=soft_switch.measure(stack))
+        soft_switch.show(report.results["switch"])
+        report.write()
+        return
     with servers.running() as stack:
         sizes = {family: make(stack, family) for family in FAMILIES}
         cells = {name: measure(stack, name, numbers) for name in STATEMENTS}
         found = measure_tpch(stack)
-    report.results.update(bytes=sizes, cells=cells, tpch=found, encodings=encodings())
+        switch = soft_switch.measure(stack)
+    report.results.update(
+        bytes=sizes, cells=cells, tpch=found, switch=switch, encodings=encodings()
+    )
     print()
     of_plain = [ratio(size, sizes["plain"]) for size in sizes.values()]
     table(["", *FAMILIES], [["bytes of a row", *sizes.values()], ["times plaintext's", *of_plain]])
@@ -224,6 +238,8 @@ def main() -> None:
     table(["round trips", "enc", "rnd"], trips)
     print()
     print_tpch(found)
+    print()
+    soft_switch.show(switch)
     print()
     for line in report.results["encodings"]:
         print(f"  {line}")

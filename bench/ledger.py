@@ -1,17 +1,22 @@
 """`make bench-ledger`: what ledger tables cost, beside plaintext and beside Confide without them.
 
 One table of claims about works of art (2 kB of text in a row, as SecuDB's third workload has), as
-four kinds: plain, a plain ledger, protected, a protected ledger. Rounds alternate between kinds:
-INSERT, UPDATE and SELECT by key, each a transaction; SELECT of SIGNED rows without and with
-signature. Then TPC-C, with all nine tables as ledger tables and without, plain and with protected
-personal columns. Then a log of each of SIZES versions: how long its table takes to be verified,
+five kinds: plain, the same through the proxy, a plain ledger, protected, a protected ledger. Rounds
+alternate between kinds: INSERT, UPDATE and SELECT by key, each a transaction; SELECT of SIGNED rows
+without and with signature. Then TPC-C, with all nine tables as ledger tables and without, plain and
+with protected personal columns: TURNS alternations of the kinds, each in another order, and their
+medians. Then a log of each of SIZES versions: how long its table takes to be verified,
 whole and from a checkpoint, and how many bytes a signed result of SIGNED rows, one cell of it and a
 version's proof have. Last, proofs of logs of up to a hundred million leaves, which are simulated
 (all leaves are the same): bytes, and microseconds to verify.
 
-Waits: how many answers of the keeper a statement waited for. They do not depend on the machine.
+Processor: what PostgreSQL, keeper and proxy used for one of them, which depends less on what else
+the machine does than the time. Waits: how many answers of the keeper a statement waited for. They
+do not depend on the machine. What a ledger costs is compared with the same way to the server: the
+proxy or the client library.
 
-Parameters: ROWS, ROUNDS, STATEMENTS (in a round), SIGNED, SIZES; CLIENTS, SECONDS, W of TPC-C.
+Parameters: ROWS, ROUNDS, STATEMENTS (in a round), SIGNED, SIZES; CLIENTS, TURNS, SECONDS, W of
+TPC-C.
 """
 
 import json
@@ -30,20 +35,23 @@ ROUNDS = parameter("ROUNDS", 5)
 STATEMENTS = parameter("STATEMENTS", 500)
 SIGNED = parameter("SIGNED", 100)
 CLIENTS = parameter("CLIENTS", 4)
-SECONDS = parameter("SECONDS", 3.0)
+TURNS = parameter("TURNS", 5)
+SECONDS = parameter("SECONDS", 6.0)
 WAREHOUSES = parameter("W", 1)
 SIZES = [int(size) for size in parameters("SIZES", "1000,10000,100000")]
 KINDS = {
     "plain": ("", ""),
+    "plain by client": ("", ""),
     "plain ledger": ("", "WITH (confide.ledger = on)"),
     "protected": ("enc_", ""),
     "protected ledger": ("enc_", "WITH (confide.ledger = on)"),
 }
 # Which kind each is compared with.
-BASES = {"plain ledger": "plain", "protected": "plain", "protected ledger": "protected"}
-# TPC-C's policy of each kind; plaintext runs without a client.
-POLICIES = {"plain": "plain", "plain ledger": "plain", "protected": "customer"}
-POLICIES["protected ledger"] = "customer"
+BASES = {
+    "plain ledger": "plain by client",
+    "protected": "plain",
+    "protected ledger": "protected",
+}
 CLAIM = "On this day the owner claims the work, its frame and all rights to show it. " * 26
 
 
@@ -91,20 +99,36 @@ def timed(connection, work: list[tuple[str, tuple]]) -> float:
     return (time.perf_counter() - begin) / len(work) * 1e6
 
 
-def rounds(app, direct) -> dict:
-    """Microseconds by operation and kind."""
-    runs: dict = {}
+class Runs:
+    """Microseconds by operation and kind: of the clock, and of processors."""
+
+    def __init__(self, stack):
+        self.stack = stack
+        self.clock: dict = {}
+        self.processor: dict = {}
+
+    def add(self, what: str, kind: str, connection, work: list[tuple[str, tuple]]) -> None:
+        before = servers.processor(self.stack, self.stack.proxy_pid())
+        took = timed(connection, work)
+        spent = servers.processor(self.stack, self.stack.proxy_pid()) - before
+        self.clock.setdefault(what, {}).setdefault(kind, []).append(took)
+        self.processor.setdefault(what, {}).setdefault(kind, []).append(spent / len(work) * 1e6)
+
+
+def rounds(stack, app, direct) -> Runs:
+    runs = Runs(stack)
+    kinds = list(KINDS)
     for turn in range(ROUNDS):
-        for kind in KINDS:
+        # The order changes, so that none is always behind the same one.
+        for kind in kinds[turn % len(kinds) :] + kinds[: turn % len(kinds)]:
             name = name_of(kind)
             connection = direct if kind == "plain" else app
             for what, work in statements(name, turn).items():
-                runs.setdefault(what, {}).setdefault(kind, []).append(timed(connection, work))
+                runs.add(what, kind, connection, work)
             for what, query in selects(name, turn).items():
                 if kind == "plain" and what.endswith("signed"):
                     continue
-                took = timed(connection, [(query, ())] * max(1, STATEMENTS // SIGNED))
-                runs.setdefault(what, {}).setdefault(kind, []).append(took)
+                runs.add(what, kind, connection, [(query, ())] * max(1, STATEMENTS // 5))
         progress(f"round {turn + 1} of {ROUNDS}")
     return runs
 
@@ -179,30 +203,50 @@ def waits(stack) -> dict:
     return found
 
 
-def tpcc(stack) -> dict:
-    """Transactions per second by kind, rounds alternating."""
+class TpcC:
+    """TPC-C on a schema of each kind."""
 
-    def run(kind: str, *arguments) -> dict:
+    def __init__(self, stack, dba):
+        self.stack, self.dba = stack, dba
+
+    def run(self, kind: str, *arguments) -> dict:
         path = "direct" if kind == "plain" else "library"
-        return driver(
-            *(stack, path, f"tpcc_{name_of(kind)}", *arguments), *("--warehouses", WAREHOUSES)
-        )
+        schema = f"tpcc_{name_of(kind)}"
+        return driver(self.stack, path, schema, *arguments, "--warehouses", WAREHOUSES)
 
-    runs: dict = {kind: [] for kind in KINDS}
-    for kind, policy in POLICIES.items():
-        with servers.connect(stack.dba_url) as dba:
-            dba.execute(f"CREATE SCHEMA tpcc_{name_of(kind)} AUTHORIZATION app")
-        ledger = ["--ledger"] if "ledger" in kind else []
-        run(kind, "tpcc-load", "--policy", policy, *ledger)
+    def load(self, kind: str) -> None:
+        enc, option = KINDS[kind]
+        policy = "customer" if enc else "plain"
+        self.dba.execute(f"CREATE SCHEMA tpcc_{name_of(kind)} AUTHORIZATION app")
+        self.run(kind, "tpcc-load", "--policy", policy, *(["--ledger"] if option else []))
         progress(f"loaded TPC-C, {kind}")
-    for turn in range(ROUNDS):
-        for kind in KINDS:
-            load = ["--clients", CLIENTS, "--seconds", SECONDS, "--seed", turn + 1]
-            runs[kind].append(run(kind, "tpcc", *load)["per_second"])
-    entry: dict = {kind: median(found) for kind, found in runs.items()}
+
+    def turn(self, kind: str, seed: int) -> tuple[float, float]:
+        """Transactions a second, and milliseconds of processors for one."""
+        before = servers.settled_processor(self.stack, self.dba)
+        found = self.run(kind, "tpcc", "--clients", CLIENTS, "--seconds", SECONDS, "--seed", seed)
+        spent = servers.settled_processor(self.stack, self.dba) - before
+        return found["per_second"], spent / found["done"] * 1e3
+
+
+def tpcc(stack) -> dict:
+    """Transactions per second and processor time by kind, kinds alternating."""
+    runs: dict = {kind: [] for kind in KINDS}
+    kinds = list(KINDS)
+    with servers.connect(stack.dba_url) as dba:
+        tables = TpcC(stack, dba)
+        for kind in kinds:
+            tables.load(kind)
+        for turn in range(TURNS):
+            for kind in kinds[turn % len(kinds) :] + kinds[: turn % len(kinds)]:
+                runs[kind].append(tables.turn(kind, turn + 1))
+            progress(f"TPC-C, turn {turn + 1} of {TURNS}")
+    entry = {kind: median([speed for speed, _ in found]) for kind, found in runs.items()}
+    spent = {kind: median([spent for _, spent in found]) for kind, found in runs.items()}
     entry["of"] = {kind: ratio(entry[kind], entry[base]) for kind, base in BASES.items()}
-    progress(f"TPC-C: {entry['of']}")
-    return entry | {"runs": runs}
+    spent["of"] = {kind: ratio(spent[base], spent[kind]) for kind, base in BASES.items()}
+    progress(f"TPC-C: {entry['of']}, by processor time: {spent['of']}")
+    return entry | {"processor": spent, "runs": runs}
 
 
 def proofs() -> list[dict]:
@@ -212,15 +256,16 @@ def proofs() -> list[dict]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def compared(runs: dict) -> dict:
-    cells = {}
-    for what, kinds in runs.items():
-        entry = {kind: median(found) for kind, found in kinds.items()}
-        entry["times"] = {
-            kind: ratio(entry.get(kind), entry.get(base)) for kind, base in BASES.items()
-        }
-        cells[what] = entry | {"runs": kinds}
-    return cells
+def compared(runs: Runs) -> dict:
+    def medians(found: dict) -> dict:
+        entry = {kind: median(times) for kind, times in found.items()}
+        times = {kind: ratio(entry.get(kind), entry.get(base)) for kind, base in BASES.items()}
+        return entry | {"times": times}
+
+    return {
+        what: medians(kinds) | {"processor": medians(runs.processor[what]), "runs": kinds}
+        for what, kinds in runs.clock.items()
+    }
 
 
 def measured(stack, results: dict) -> None:
@@ -231,16 +276,18 @@ def measured(stack, results: dict) -> None:
             make(app, name_of(kind), enc, option, ROWS, CLAIM)
             progress(f"loaded {kind}")
         with servers.connect(servers.direct_url(stack)) as direct:
-            results["cells"] = compared(rounds(app, direct))
+            results["cells"] = compared(rounds(stack, app, direct))
         results["waits"] = waits(stack)
-        results["tpcc"] = tpcc(stack)
         verifier = Verifier(stack, Path(folder))
         results["logs"] = {str(size): sizes(app, verifier, size) for size in SIZES}
+    # Other clients' connections are closed.
+    results["tpcc"] = tpcc(stack)
 
 
 def main() -> None:
     given = {"ROWS": ROWS, "ROUNDS": ROUNDS, "STATEMENTS": STATEMENTS, "SIGNED": SIGNED}
-    given |= {"SIZES": SIZES, "CLIENTS": CLIENTS, "SECONDS": SECONDS, "W": WAREHOUSES}
+    given |= {"SIZES": SIZES, "CLIENTS": CLIENTS, "W": WAREHOUSES}
+    given |= {"TURNS": TURNS, "SECONDS": SECONDS}
     report = Report("ledger", given | servers.SETTINGS)
     with servers.running() as stack:
         measured(stack, report.results)
@@ -251,25 +298,27 @@ def main() -> None:
 
 def show(report: Report) -> None:
     cells, logs = report.results["cells"], report.results["logs"]
+    ratios = [f"{kind} / {base}" for kind, base in BASES.items()]
     print()
-    head = ["microseconds", *KINDS, *(f"{kind} / {base}" for kind, base in BASES.items())]
-    table(
-        head,
-        [
+    lines = {"microseconds": cells.items()}
+    lines["of processors"] = [(what, cell["processor"]) for what, cell in cells.items()]
+    for head, found in lines.items():
+        rows = [
             [what, *(cell.get(kind) for kind in KINDS), *cell["times"].values()]
-            for what, cell in cells.items()
-        ],
-    )
-    print()
+            for what, cell in found
+        ]
+        table([head, *KINDS, *ratios], rows)
+        print()
     table(
         ["versions", *next(iter(logs.values()))],
         [[size, *found.values()] for size, found in logs.items()],
     )
     print()
     found = report.results["tpcc"]
-    per_second = [found[kind] for kind in KINDS]
-    head = ["TPC-C, per second", *KINDS, *(f"{kind} / {base}" for kind, base in BASES.items())]
-    table(head, [[f"{CLIENTS} clients", *per_second, *found["of"].values()]])
+    spent = found["processor"]
+    rows = [["per second", *(found[kind] for kind in KINDS), *found["of"].values()]]
+    rows.append(["processor ms", *(spent[kind] for kind in KINDS), *spent["of"].values()])
+    table([f"TPC-C, {CLIENTS} clients", *KINDS, *ratios], rows)
     print()
     answers = report.results["waits"]
     table(["waits", *KINDS], [[what, *kinds.values()] for what, kinds in answers.items()])

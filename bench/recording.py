@@ -9,8 +9,8 @@ calls of several kinds, as the program does it (processes stay, paths are kept) 
 solver and a new machine for each call).
 
 Waits stand beside times: how often a session waited for an answer of the keeper. So does processor
-time, which depends less on what else the machine does: that of backend and keeper's channels (which
-poll while they wait), and that of the thread that writes.
+time, which depends less on what else the machine does (`processor`): that of PostgreSQL and the
+keeper without the thread that writes, and that of this thread. Each turn has a ratio of it, too.
 
 Parameters: SF scale, ROUNDS of TPC-H, POLICIES, SECONDS, WARM and RUNS of TPC-C, CALLS to
 anonymise; ONLY=tpch,tpcc,replay,anonymised (all).
@@ -24,6 +24,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import plots
+import processor
 import servers
 import tpcc
 import tpch_data
@@ -76,30 +77,6 @@ def told(shown: dict) -> dict:
     return {"events": events, "bytes": bytes_, "lost": int(shown["lost"])}
 
 
-class Processor:
-    """Milliseconds that backend and keeper had the processor: for statements, and to write."""
-
-    def __init__(self, stack, app):
-        backend = app.execute("SELECT pg_backend_pid()").fetchone()[0]
-        self.keeper = Path(f"/proc/{stack.keeper_pid()}/task")
-        self.backend = Path(f"/proc/{backend}/schedstat")
-
-    def read(self) -> dict[str, float]:
-        took = {"statements": float(self.backend.read_text().split()[0]) / 1e6, "writer": 0.0}
-        for task in self.keeper.iterdir():
-            try:
-                name = (task / "comm").read_text().strip()
-                spent = float((task / "schedstat").read_text().split()[0]) / 1e6
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            if name in ("channel", "recorder"):
-                took["statements" if name == "channel" else "writer"] += spent
-        return took
-
-    def since(self, before: dict[str, float]) -> dict[str, float]:
-        return {name: spent - before[name] for name, spent in self.read().items()}
-
-
 def passes(app) -> dict[int, tuple[float, int]]:
     """All queries once: seconds of each, and how often the session waited."""
     found = {}
@@ -127,19 +104,40 @@ def turns(count: int, run) -> tuple[dict[str, list], list[float]]:
     return found, ratios
 
 
+def spent_of(runs: dict[str, list]) -> dict:
+    """Processor time of both sides: medians, and the ratios of neighbours, for statements alone and
+    together with the thread that writes."""
+    found = {
+        side: {name: median([r[name] for r in of]) for name in of[0]} for side, of in runs.items()
+    }
+    whole = {"statements": ("statements",), "all": ("statements", "writer")}
+    for what, parts in whole.items():
+        each = [
+            sum(on[part] for part in parts) / sum(off[part] for part in parts)
+            for on, off in zip(runs["on"], runs["off"], strict=True)
+        ]
+        found[what] = {"ratio": median(each), "quartiles": quartiles(each)}
+    return found
+
+
+def told_of(spent: dict) -> str:
+    parts = [f"{w} {s['ratio']:.3f} {s['quartiles']}" for w, s in spent.items() if "ratio" in s]
+    return ", ".join([*parts, f"{spent['off']} ms beside {spent['on']} ms"])
+
+
 def tpch(stack, app, recordings: Recordings) -> dict:
     """Medians of each query with and without a recording; what a recording of a pass has."""
     passes(app)  # reads the tables
-    processor, last = Processor(stack, app), {}
+    spending, last = processor.Processor(stack), {}
 
     def one(side: str, _turn: int):
         recorder = recordings.begin() if side == "on" else None
-        before = processor.read()
+        before = spending.read()
         timed = passes(app)
         if recorder:
             recorder.stop()
             last["recorder"] = recorder
-        spent = processor.since(before)
+        spent = spending.since(before)
         return sum(seconds for seconds, _ in timed.values()), timed, spent
 
     found, ratios = turns(ROUNDS, one)
@@ -154,17 +152,14 @@ def tpch(stack, app, recordings: Recordings) -> dict:
         waits = {side: runs[side][-1][number][1] for side in SIDES}
         queries[f"Q{number}"] = {**entry, "ratio": median(each), "waits": waits}
     totals = {side: median([run[0] for run in found[side]]) for side in SIDES}
-    spent = {
-        side: {name: median([run[2][name] for run in found[side]]) for name in found[side][0][2]}
-        for side in SIDES
-    }
+    spent = spent_of({side: [spent for _, _, spent in found[side]] for side in SIDES})
     count = sum(len(tpch_data.query(n, SCALE)) for n in tpch_data.QUERIES)
     means = geometric_mean([q["ratio"] for q in queries.values()])
     size |= {"statements": count, "bytes_per_statement": size["bytes"] / count}
     progress(
         f"TPC-H: {totals['off']:.3f} s without, {totals['on']:.3f} s with a recording,"
         f" ratio of a pass {median(ratios):.3f} {quartiles(ratios)},"
-        f" mean of queries' ratios {means:.3f}, processor {spent},"
+        f" mean of queries' ratios {means:.3f}, processor {told_of(spent)},"
         f" {size['bytes_per_statement']:.0f} bytes a statement"
     )
     return {
@@ -178,23 +173,27 @@ def tpcc_cost(stack, recordings: Recordings) -> dict:
     found = {}
     tpcc.load(stack, SimpleNamespace(results={}))
     for policy in tpcc.POLICIES:
-        last = {}
+        last, spending = {}, processor.Processor(stack)
 
-        def one(side: str, turn: int, policy=policy, last=last):
+        def one(side: str, turn: int, policy=policy, last=last, spending=spending):
             recorder = recordings.begin() if side == "on" else None
             seconds, tpcc.SECONDS = tpcc.SECONDS, WARM
             warm = tpcc.measure(stack, policy, "library", 1, 500 + turn)
             tpcc.SECONDS = seconds
+            before = spending.read()
             timed = tpcc.with_waits(stack, policy, "library", 1, turn)
+            done = max(1, timed["done"])
+            spent = {name: ms / done for name, ms in spending.since(before).items()}
             if recorder:
                 recorder.stop()
                 last["size"] = told(recorder.shown()), warm["done"] + timed["done"]
-            return 1 / timed["per_second"], timed
+            return 1 / timed["per_second"], timed, spent
 
         runs, ratios = turns(RUNS, one)
         size, done = last["size"]
-        entry = {side: median([r["per_second"] for _, r in runs[side]]) for side in SIDES}
-        entry["waits"] = {side: median([r["waits"] for _, r in runs[side]]) for side in SIDES}
+        entry = {side: median([r["per_second"] for _, r, _ in runs[side]]) for side in SIDES}
+        entry["waits"] = {side: median([r["waits"] for _, r, _ in runs[side]]) for side in SIDES}
+        entry["processor"] = spent_of({side: [r[2] for r in runs[side]] for side in SIDES})
         # Transactions a second: less than 1 is slower.
         entry["ratio"] = 1 / median(ratios)
         entry["quartiles"] = quartiles([1 / r for r in ratios])
@@ -202,7 +201,8 @@ def tpcc_cost(stack, recordings: Recordings) -> dict:
         found[policy] = entry
         progress(
             f"TPC-C {tpcc.TITLES[policy]}: {entry['off']:.0f}/s without, {entry['on']:.0f}/s with a"
-            f" recording, ratio {entry['ratio']:.3f} {entry['quartiles']}, waits {entry['waits']}"
+            f" recording, ratio {entry['ratio']:.3f} {entry['quartiles']}, waits {entry['waits']},"
+            f" processor {told_of(entry['processor'])}"
         )
     return found
 

@@ -29,6 +29,7 @@ FLOORS = [
     "ops",
     "cell",
     "soft",
+    "switch",
     "program",
     "batch",
     "plan",

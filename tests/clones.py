@@ -67,3 +67,26 @@ class Clone:
         stopped = self.stop()
         shutil.rmtree(self.folder)
         assert stopped.returncode == 0, stopped.stderr
+
+
+def shape(connection, text):
+    """The nodes of a plan, without what they are told. Q15 makes a view first, and drops it."""
+    if not text.lstrip().lower().startswith("select"):
+        connection.execute(text)
+        return []
+    rows = connection.execute(f"EXPLAIN (COSTS OFF) {text}").fetchall()
+    return [line for (line,) in rows if "->" in line or not line.startswith(" ")]
+
+
+def is_envelope(text):
+    return text is not None and text.startswith("cfd1.")
+
+
+def same_rows(found, expected):
+    """As many rows, the same plain values at the same places, and envelopes where the client had
+    protected ones."""
+    if found.sqlstate is not None or len(found.rows) != len(expected.rows):
+        return False
+    pairs = zip(found.rows, expected.rows, strict=True)
+    cells = [cell for pair in pairs for cell in zip(*pair, strict=True)]
+    return all(is_envelope(got) or got == wanted for got, wanted in cells)

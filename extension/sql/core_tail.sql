@@ -36,6 +36,13 @@ CREATE FUNCTION confide.stat_keeper(OUT name text, OUT value text) RETURNS SETOF
 COMMENT ON FUNCTION confide.stat_keeper() IS 'counters of the keeper and of this session';
 CREATE VIEW confide.confide_stat_keeper AS SELECT name, value FROM confide.stat_keeper();
 
+CREATE FUNCTION confide.stat_soft_mode(OUT name text, OUT value text) RETURNS SETOF record
+	AS 'MODULE_PATHNAME', 'cfd_stat_soft_mode' LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+COMMENT ON FUNCTION confide.stat_soft_mode() IS
+	'costs and decisions of this session for comparisons of encoded columns (confide.soft_mode)';
+CREATE VIEW confide.confide_stat_soft_mode AS SELECT name, value FROM confide.stat_soft_mode();
+GRANT SELECT ON confide.confide_stat_soft_mode TO PUBLIC;
+
 CREATE FUNCTION confide.stat_leakage(OUT principal text, OUT schema_name text, OUT table_name text, OUT column_name text,
 	OUT booleans int8, OUT orders int8, OUT ranks int8, OUT tokens int8, OUT shown int8) RETURNS SETOF record
 	AS 'MODULE_PATHNAME', 'cfd_stat_leakage' LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;

@@ -1365,6 +1365,38 @@ CREATE OPERATOR CLASS pg_catalog.enc_uuid_ops DEFAULT FOR TYPE enc_uuid USING ha
 CREATE OPERATOR FAMILY pg_catalog.enc_jsonb_ops USING hash;
 CREATE OPERATOR CLASS pg_catalog.enc_jsonb_ops DEFAULT FOR TYPE enc_jsonb USING hash FAMILY pg_catalog.enc_jsonb_ops AS OPERATOR 1 = (enc_jsonb, enc_jsonb), FUNCTION 1 pg_catalog.enc_hash(enc_jsonb), FUNCTION 2 pg_catalog.enc_hash_extended(enc_jsonb, int8);
 
+-- Windows with an offset
+CREATE FUNCTION pg_catalog.enc_in_range(enc_int2, enc_int2, enc_int2, bool, bool) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_inrange_int2_int2_int2' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
+CREATE FUNCTION pg_catalog.enc_in_range(enc_int2, enc_int2, enc_int4, bool, bool) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_inrange_int2_int2_int4' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
+CREATE FUNCTION pg_catalog.enc_in_range(enc_int2, enc_int2, enc_int8, bool, bool) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_inrange_int2_int2_int8' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
+CREATE FUNCTION pg_catalog.enc_in_range(enc_int4, enc_int4, enc_int2, bool, bool) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_inrange_int4_int4_int2' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
+CREATE FUNCTION pg_catalog.enc_in_range(enc_int4, enc_int4, enc_int4, bool, bool) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_inrange_int4_int4_int4' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
+CREATE FUNCTION pg_catalog.enc_in_range(enc_int4, enc_int4, enc_int8, bool, bool) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_inrange_int4_int4_int8' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
+CREATE FUNCTION pg_catalog.enc_in_range(enc_int8, enc_int8, enc_int8, bool, bool) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_inrange_int8_int8_int8' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
+CREATE FUNCTION pg_catalog.enc_in_range(enc_float4, enc_float4, enc_float8, bool, bool) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_inrange_float4_float4_float8' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
+CREATE FUNCTION pg_catalog.enc_in_range(enc_float8, enc_float8, enc_float8, bool, bool) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_inrange_float8_float8_float8' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
+CREATE FUNCTION pg_catalog.enc_in_range(enc_numeric, enc_numeric, enc_numeric, bool, bool) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_inrange_numeric_numeric_numeric' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
+CREATE FUNCTION pg_catalog.enc_in_range(enc_date, enc_date, enc_interval, bool, bool) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_inrange_date_date_interval' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
+CREATE FUNCTION pg_catalog.enc_in_range(enc_timestamp, enc_timestamp, enc_interval, bool, bool) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_inrange_timestamp_timestamp_interval' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
+CREATE FUNCTION pg_catalog.enc_in_range(enc_timestamptz, enc_timestamptz, enc_interval, bool, bool) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_inrange_timestamptz_timestamptz_interval' LANGUAGE C STRICT STABLE PARALLEL SAFE COST 64;
+CREATE FUNCTION pg_catalog.enc_in_range(enc_time, enc_time, enc_interval, bool, bool) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_inrange_time_time_interval' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
+CREATE FUNCTION pg_catalog.enc_in_range(enc_interval, enc_interval, enc_interval, bool, bool) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_inrange_interval_interval_interval' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
+ALTER OPERATOR FAMILY pg_catalog.enc_integer_ops USING btree ADD FUNCTION 3 (enc_int2, enc_int2) pg_catalog.enc_in_range(enc_int2, enc_int2, enc_int2, bool, bool);
+ALTER OPERATOR FAMILY pg_catalog.enc_integer_ops USING btree ADD FUNCTION 3 (enc_int2, enc_int4) pg_catalog.enc_in_range(enc_int2, enc_int2, enc_int4, bool, bool);
+ALTER OPERATOR FAMILY pg_catalog.enc_integer_ops USING btree ADD FUNCTION 3 (enc_int2, enc_int8) pg_catalog.enc_in_range(enc_int2, enc_int2, enc_int8, bool, bool);
+ALTER OPERATOR FAMILY pg_catalog.enc_integer_ops USING btree ADD FUNCTION 3 (enc_int4, enc_int2) pg_catalog.enc_in_range(enc_int4, enc_int4, enc_int2, bool, bool);
+ALTER OPERATOR FAMILY pg_catalog.enc_integer_ops USING btree ADD FUNCTION 3 (enc_int4, enc_int4) pg_catalog.enc_in_range(enc_int4, enc_int4, enc_int4, bool, bool);
+ALTER OPERATOR FAMILY pg_catalog.enc_integer_ops USING btree ADD FUNCTION 3 (enc_int4, enc_int8) pg_catalog.enc_in_range(enc_int4, enc_int4, enc_int8, bool, bool);
+ALTER OPERATOR FAMILY pg_catalog.enc_integer_ops USING btree ADD FUNCTION 3 (enc_int8, enc_int8) pg_catalog.enc_in_range(enc_int8, enc_int8, enc_int8, bool, bool);
+ALTER OPERATOR FAMILY pg_catalog.enc_float_ops USING btree ADD FUNCTION 3 (enc_float4, enc_float8) pg_catalog.enc_in_range(enc_float4, enc_float4, enc_float8, bool, bool);
+ALTER OPERATOR FAMILY pg_catalog.enc_float_ops USING btree ADD FUNCTION 3 (enc_float8, enc_float8) pg_catalog.enc_in_range(enc_float8, enc_float8, enc_float8, bool, bool);
+ALTER OPERATOR FAMILY pg_catalog.enc_numeric_ops USING btree ADD FUNCTION 3 (enc_numeric, enc_numeric) pg_catalog.enc_in_range(enc_numeric, enc_numeric, enc_numeric, bool, bool);
+ALTER OPERATOR FAMILY pg_catalog.enc_datetime_ops USING btree ADD FUNCTION 3 (enc_date, enc_interval) pg_catalog.enc_in_range(enc_date, enc_date, enc_interval, bool, bool);
+ALTER OPERATOR FAMILY pg_catalog.enc_datetime_ops USING btree ADD FUNCTION 3 (enc_timestamp, enc_interval) pg_catalog.enc_in_range(enc_timestamp, enc_timestamp, enc_interval, bool, bool);
+ALTER OPERATOR FAMILY pg_catalog.enc_datetime_ops USING btree ADD FUNCTION 3 (enc_timestamptz, enc_interval) pg_catalog.enc_in_range(enc_timestamptz, enc_timestamptz, enc_interval, bool, bool);
+ALTER OPERATOR FAMILY pg_catalog.enc_time_ops USING btree ADD FUNCTION 3 (enc_time, enc_interval) pg_catalog.enc_in_range(enc_time, enc_time, enc_interval, bool, bool);
+ALTER OPERATOR FAMILY pg_catalog.enc_interval_ops USING btree ADD FUNCTION 3 (enc_interval, enc_interval) pg_catalog.enc_in_range(enc_interval, enc_interval, enc_interval, bool, bool);
+
 -- Functions by PostgreSQL's names
 CREATE FUNCTION pg_catalog."starts_with"(enc_text, enc_text) RETURNS bool AS 'MODULE_PATHNAME', 'cfd_startswith_text_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 64;
 CREATE FUNCTION pg_catalog."mod"(enc_int2, enc_int2) RETURNS enc_int2 AS 'MODULE_PATHNAME', 'cfd_mod_int2_int2' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;

@@ -30,7 +30,9 @@ CREATE FUNCTION pg_catalog.soft_hash_extended(pg_catalog.soft_bool, int8) RETURN
 CREATE OPERATOR CLASS pg_catalog.soft_bool_ops DEFAULT FOR TYPE pg_catalog.soft_bool USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 pg_catalog.soft_cmp(pg_catalog.soft_bool, pg_catalog.soft_bool);
 CREATE OPERATOR CLASS pg_catalog.soft_bool_ops DEFAULT FOR TYPE pg_catalog.soft_bool USING hash AS OPERATOR 1 =, FUNCTION 1 pg_catalog.soft_hash(pg_catalog.soft_bool), FUNCTION 2 pg_catalog.soft_hash_extended(pg_catalog.soft_bool, int8);
 CREATE FUNCTION pg_catalog.enc_bool(pg_catalog.soft_bool) RETURNS pg_catalog.enc_bool AS 'MODULE_PATHNAME', 'cfd_soft_open' LANGUAGE C STRICT STABLE PARALLEL RESTRICTED COST 8;
-CREATE CAST (pg_catalog.soft_bool AS pg_catalog.enc_bool) WITH FUNCTION pg_catalog.enc_bool(pg_catalog.soft_bool);
+CREATE CAST (pg_catalog.soft_bool AS pg_catalog.enc_bool) WITH FUNCTION pg_catalog.enc_bool(pg_catalog.soft_bool) AS IMPLICIT;
+CREATE FUNCTION pg_catalog.enc_bool_operand(pg_catalog.soft_bool) RETURNS pg_catalog.enc_bool_operand AS 'MODULE_PATHNAME', 'cfd_soft_open' LANGUAGE C STRICT STABLE PARALLEL RESTRICTED COST 8;
+CREATE CAST (pg_catalog.soft_bool AS pg_catalog.enc_bool_operand) WITH FUNCTION pg_catalog.enc_bool_operand(pg_catalog.soft_bool) AS IMPLICIT;
 
 CREATE TYPE pg_catalog.soft_int2;
 CREATE FUNCTION pg_catalog.soft_int2_in(cstring, oid, int4) RETURNS pg_catalog.soft_int2 AS 'MODULE_PATHNAME', 'cfd_soft_in' LANGUAGE C IMMUTABLE PARALLEL SAFE STRICT;
@@ -60,7 +62,9 @@ CREATE FUNCTION pg_catalog.soft_hash_extended(pg_catalog.soft_int2, int8) RETURN
 CREATE OPERATOR CLASS pg_catalog.soft_int2_ops DEFAULT FOR TYPE pg_catalog.soft_int2 USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 pg_catalog.soft_cmp(pg_catalog.soft_int2, pg_catalog.soft_int2);
 CREATE OPERATOR CLASS pg_catalog.soft_int2_ops DEFAULT FOR TYPE pg_catalog.soft_int2 USING hash AS OPERATOR 1 =, FUNCTION 1 pg_catalog.soft_hash(pg_catalog.soft_int2), FUNCTION 2 pg_catalog.soft_hash_extended(pg_catalog.soft_int2, int8);
 CREATE FUNCTION pg_catalog.enc_int2(pg_catalog.soft_int2) RETURNS pg_catalog.enc_int2 AS 'MODULE_PATHNAME', 'cfd_soft_open' LANGUAGE C STRICT STABLE PARALLEL RESTRICTED COST 8;
-CREATE CAST (pg_catalog.soft_int2 AS pg_catalog.enc_int2) WITH FUNCTION pg_catalog.enc_int2(pg_catalog.soft_int2);
+CREATE CAST (pg_catalog.soft_int2 AS pg_catalog.enc_int2) WITH FUNCTION pg_catalog.enc_int2(pg_catalog.soft_int2) AS IMPLICIT;
+CREATE FUNCTION pg_catalog.enc_int2_operand(pg_catalog.soft_int2) RETURNS pg_catalog.enc_int2_operand AS 'MODULE_PATHNAME', 'cfd_soft_open' LANGUAGE C STRICT STABLE PARALLEL RESTRICTED COST 8;
+CREATE CAST (pg_catalog.soft_int2 AS pg_catalog.enc_int2_operand) WITH FUNCTION pg_catalog.enc_int2_operand(pg_catalog.soft_int2) AS IMPLICIT;
 
 CREATE TYPE pg_catalog.soft_int4;
 CREATE FUNCTION pg_catalog.soft_int4_in(cstring, oid, int4) RETURNS pg_catalog.soft_int4 AS 'MODULE_PATHNAME', 'cfd_soft_in' LANGUAGE C IMMUTABLE PARALLEL SAFE STRICT;
@@ -90,7 +94,9 @@ CREATE FUNCTION pg_catalog.soft_hash_extended(pg_catalog.soft_int4, int8) RETURN
 CREATE OPERATOR CLASS pg_catalog.soft_int4_ops DEFAULT FOR TYPE pg_catalog.soft_int4 USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 pg_catalog.soft_cmp(pg_catalog.soft_int4, pg_catalog.soft_int4);
 CREATE OPERATOR CLASS pg_catalog.soft_int4_ops DEFAULT FOR TYPE pg_catalog.soft_int4 USING hash AS OPERATOR 1 =, FUNCTION 1 pg_catalog.soft_hash(pg_catalog.soft_int4), FUNCTION 2 pg_catalog.soft_hash_extended(pg_catalog.soft_int4, int8);
 CREATE FUNCTION pg_catalog.enc_int4(pg_catalog.soft_int4) RETURNS pg_catalog.enc_int4 AS 'MODULE_PATHNAME', 'cfd_soft_open' LANGUAGE C STRICT STABLE PARALLEL RESTRICTED COST 8;
-CREATE CAST (pg_catalog.soft_int4 AS pg_catalog.enc_int4) WITH FUNCTION pg_catalog.enc_int4(pg_catalog.soft_int4);
+CREATE CAST (pg_catalog.soft_int4 AS pg_catalog.enc_int4) WITH FUNCTION pg_catalog.enc_int4(pg_catalog.soft_int4) AS IMPLICIT;
+CREATE FUNCTION pg_catalog.enc_int4_operand(pg_catalog.soft_int4) RETURNS pg_catalog.enc_int4_operand AS 'MODULE_PATHNAME', 'cfd_soft_open' LANGUAGE C STRICT STABLE PARALLEL RESTRICTED COST 8;
+CREATE CAST (pg_catalog.soft_int4 AS pg_catalog.enc_int4_operand) WITH FUNCTION pg_catalog.enc_int4_operand(pg_catalog.soft_int4) AS IMPLICIT;
 
 CREATE TYPE pg_catalog.soft_int8;
 CREATE FUNCTION pg_catalog.soft_int8_in(cstring, oid, int4) RETURNS pg_catalog.soft_int8 AS 'MODULE_PATHNAME', 'cfd_soft_in' LANGUAGE C IMMUTABLE PARALLEL SAFE STRICT;
@@ -120,7 +126,9 @@ CREATE FUNCTION pg_catalog.soft_hash_extended(pg_catalog.soft_int8, int8) RETURN
 CREATE OPERATOR CLASS pg_catalog.soft_int8_ops DEFAULT FOR TYPE pg_catalog.soft_int8 USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 pg_catalog.soft_cmp(pg_catalog.soft_int8, pg_catalog.soft_int8);
 CREATE OPERATOR CLASS pg_catalog.soft_int8_ops DEFAULT FOR TYPE pg_catalog.soft_int8 USING hash AS OPERATOR 1 =, FUNCTION 1 pg_catalog.soft_hash(pg_catalog.soft_int8), FUNCTION 2 pg_catalog.soft_hash_extended(pg_catalog.soft_int8, int8);
 CREATE FUNCTION pg_catalog.enc_int8(pg_catalog.soft_int8) RETURNS pg_catalog.enc_int8 AS 'MODULE_PATHNAME', 'cfd_soft_open' LANGUAGE C STRICT STABLE PARALLEL RESTRICTED COST 8;
-CREATE CAST (pg_catalog.soft_int8 AS pg_catalog.enc_int8) WITH FUNCTION pg_catalog.enc_int8(pg_catalog.soft_int8);
+CREATE CAST (pg_catalog.soft_int8 AS pg_catalog.enc_int8) WITH FUNCTION pg_catalog.enc_int8(pg_catalog.soft_int8) AS IMPLICIT;
+CREATE FUNCTION pg_catalog.enc_int8_operand(pg_catalog.soft_int8) RETURNS pg_catalog.enc_int8_operand AS 'MODULE_PATHNAME', 'cfd_soft_open' LANGUAGE C STRICT STABLE PARALLEL RESTRICTED COST 8;
+CREATE CAST (pg_catalog.soft_int8 AS pg_catalog.enc_int8_operand) WITH FUNCTION pg_catalog.enc_int8_operand(pg_catalog.soft_int8) AS IMPLICIT;
 
 CREATE TYPE pg_catalog.soft_numeric;
 CREATE FUNCTION pg_catalog.soft_numeric_in(cstring, oid, int4) RETURNS pg_catalog.soft_numeric AS 'MODULE_PATHNAME', 'cfd_soft_in' LANGUAGE C IMMUTABLE PARALLEL SAFE STRICT;
@@ -150,7 +158,9 @@ CREATE FUNCTION pg_catalog.soft_hash_extended(pg_catalog.soft_numeric, int8) RET
 CREATE OPERATOR CLASS pg_catalog.soft_numeric_ops DEFAULT FOR TYPE pg_catalog.soft_numeric USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 pg_catalog.soft_cmp(pg_catalog.soft_numeric, pg_catalog.soft_numeric);
 CREATE OPERATOR CLASS pg_catalog.soft_numeric_ops DEFAULT FOR TYPE pg_catalog.soft_numeric USING hash AS OPERATOR 1 =, FUNCTION 1 pg_catalog.soft_hash(pg_catalog.soft_numeric), FUNCTION 2 pg_catalog.soft_hash_extended(pg_catalog.soft_numeric, int8);
 CREATE FUNCTION pg_catalog.enc_numeric(pg_catalog.soft_numeric) RETURNS pg_catalog.enc_numeric AS 'MODULE_PATHNAME', 'cfd_soft_open' LANGUAGE C STRICT STABLE PARALLEL RESTRICTED COST 8;
-CREATE CAST (pg_catalog.soft_numeric AS pg_catalog.enc_numeric) WITH FUNCTION pg_catalog.enc_numeric(pg_catalog.soft_numeric);
+CREATE CAST (pg_catalog.soft_numeric AS pg_catalog.enc_numeric) WITH FUNCTION pg_catalog.enc_numeric(pg_catalog.soft_numeric) AS IMPLICIT;
+CREATE FUNCTION pg_catalog.enc_numeric_operand(pg_catalog.soft_numeric) RETURNS pg_catalog.enc_numeric_operand AS 'MODULE_PATHNAME', 'cfd_soft_open' LANGUAGE C STRICT STABLE PARALLEL RESTRICTED COST 8;
+CREATE CAST (pg_catalog.soft_numeric AS pg_catalog.enc_numeric_operand) WITH FUNCTION pg_catalog.enc_numeric_operand(pg_catalog.soft_numeric) AS IMPLICIT;
 
 CREATE TYPE pg_catalog.soft_text;
 CREATE FUNCTION pg_catalog.soft_text_in(cstring, oid, int4) RETURNS pg_catalog.soft_text AS 'MODULE_PATHNAME', 'cfd_soft_in' LANGUAGE C IMMUTABLE PARALLEL SAFE STRICT;
@@ -180,7 +190,7 @@ CREATE FUNCTION pg_catalog.soft_hash_extended(pg_catalog.soft_text, int8) RETURN
 CREATE OPERATOR CLASS pg_catalog.soft_text_ops DEFAULT FOR TYPE pg_catalog.soft_text USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 pg_catalog.soft_cmp(pg_catalog.soft_text, pg_catalog.soft_text);
 CREATE OPERATOR CLASS pg_catalog.soft_text_ops DEFAULT FOR TYPE pg_catalog.soft_text USING hash AS OPERATOR 1 =, FUNCTION 1 pg_catalog.soft_hash(pg_catalog.soft_text), FUNCTION 2 pg_catalog.soft_hash_extended(pg_catalog.soft_text, int8);
 CREATE FUNCTION pg_catalog.enc_text(pg_catalog.soft_text) RETURNS pg_catalog.enc_text AS 'MODULE_PATHNAME', 'cfd_soft_open' LANGUAGE C STRICT STABLE PARALLEL RESTRICTED COST 8;
-CREATE CAST (pg_catalog.soft_text AS pg_catalog.enc_text) WITH FUNCTION pg_catalog.enc_text(pg_catalog.soft_text);
+CREATE CAST (pg_catalog.soft_text AS pg_catalog.enc_text) WITH FUNCTION pg_catalog.enc_text(pg_catalog.soft_text) AS IMPLICIT;
 
 CREATE TYPE pg_catalog.soft_date;
 CREATE FUNCTION pg_catalog.soft_date_in(cstring, oid, int4) RETURNS pg_catalog.soft_date AS 'MODULE_PATHNAME', 'cfd_soft_in' LANGUAGE C IMMUTABLE PARALLEL SAFE STRICT;
@@ -210,7 +220,7 @@ CREATE FUNCTION pg_catalog.soft_hash_extended(pg_catalog.soft_date, int8) RETURN
 CREATE OPERATOR CLASS pg_catalog.soft_date_ops DEFAULT FOR TYPE pg_catalog.soft_date USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 pg_catalog.soft_cmp(pg_catalog.soft_date, pg_catalog.soft_date);
 CREATE OPERATOR CLASS pg_catalog.soft_date_ops DEFAULT FOR TYPE pg_catalog.soft_date USING hash AS OPERATOR 1 =, FUNCTION 1 pg_catalog.soft_hash(pg_catalog.soft_date), FUNCTION 2 pg_catalog.soft_hash_extended(pg_catalog.soft_date, int8);
 CREATE FUNCTION pg_catalog.enc_date(pg_catalog.soft_date) RETURNS pg_catalog.enc_date AS 'MODULE_PATHNAME', 'cfd_soft_open' LANGUAGE C STRICT STABLE PARALLEL RESTRICTED COST 8;
-CREATE CAST (pg_catalog.soft_date AS pg_catalog.enc_date) WITH FUNCTION pg_catalog.enc_date(pg_catalog.soft_date);
+CREATE CAST (pg_catalog.soft_date AS pg_catalog.enc_date) WITH FUNCTION pg_catalog.enc_date(pg_catalog.soft_date) AS IMPLICIT;
 
 CREATE TYPE pg_catalog.soft_timestamp;
 CREATE FUNCTION pg_catalog.soft_timestamp_in(cstring, oid, int4) RETURNS pg_catalog.soft_timestamp AS 'MODULE_PATHNAME', 'cfd_soft_in' LANGUAGE C IMMUTABLE PARALLEL SAFE STRICT;
@@ -240,7 +250,9 @@ CREATE FUNCTION pg_catalog.soft_hash_extended(pg_catalog.soft_timestamp, int8) R
 CREATE OPERATOR CLASS pg_catalog.soft_timestamp_ops DEFAULT FOR TYPE pg_catalog.soft_timestamp USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 pg_catalog.soft_cmp(pg_catalog.soft_timestamp, pg_catalog.soft_timestamp);
 CREATE OPERATOR CLASS pg_catalog.soft_timestamp_ops DEFAULT FOR TYPE pg_catalog.soft_timestamp USING hash AS OPERATOR 1 =, FUNCTION 1 pg_catalog.soft_hash(pg_catalog.soft_timestamp), FUNCTION 2 pg_catalog.soft_hash_extended(pg_catalog.soft_timestamp, int8);
 CREATE FUNCTION pg_catalog.enc_timestamp(pg_catalog.soft_timestamp) RETURNS pg_catalog.enc_timestamp AS 'MODULE_PATHNAME', 'cfd_soft_open' LANGUAGE C STRICT STABLE PARALLEL RESTRICTED COST 8;
-CREATE CAST (pg_catalog.soft_timestamp AS pg_catalog.enc_timestamp) WITH FUNCTION pg_catalog.enc_timestamp(pg_catalog.soft_timestamp);
+CREATE CAST (pg_catalog.soft_timestamp AS pg_catalog.enc_timestamp) WITH FUNCTION pg_catalog.enc_timestamp(pg_catalog.soft_timestamp) AS IMPLICIT;
+CREATE FUNCTION pg_catalog.enc_timestamp_operand(pg_catalog.soft_timestamp) RETURNS pg_catalog.enc_timestamp_operand AS 'MODULE_PATHNAME', 'cfd_soft_open' LANGUAGE C STRICT STABLE PARALLEL RESTRICTED COST 8;
+CREATE CAST (pg_catalog.soft_timestamp AS pg_catalog.enc_timestamp_operand) WITH FUNCTION pg_catalog.enc_timestamp_operand(pg_catalog.soft_timestamp) AS IMPLICIT;
 
 CREATE TYPE pg_catalog.soft_sum_int8;
 CREATE FUNCTION pg_catalog.soft_sum_int8_in(cstring, oid, int4) RETURNS pg_catalog.soft_sum_int8 AS 'MODULE_PATHNAME', 'cfd_soft_sum_in' LANGUAGE C IMMUTABLE PARALLEL SAFE STRICT;

@@ -280,6 +280,31 @@ golden_index_built(void)
 }
 
 static void
+golden_snapshot(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x02', '\x03', '\x04', '\x05',
+		'\x06', '\x07', '\x08', '\x09', '\x03', '\x04', '\x05', '\x06', '\x04', '\x05', '\x06', '\x07',
+		'\x05', '\x06', '\x07', '\x08', '\x06', '\x07', '\x08', '\x09', '\x02', '\x00', '\x00', '\x00',
+		'\x00', '\x00', '\x00', '\x00', '\x07', '\x08', '\x09', '\x0a', '\x08', '\x09', '\x0a', '\x0b',
+	};
+	CfdReadSnapshot read;
+	const CfdWireSnapshot filled = {.text = 578437695752307201u, .position = 650777868590383874u, .xmin = 100992003u, .xmax = 117835012u, .own = 134678021u, .flags = 151521030u, .count = 2u};
+
+	check(cfd_decode_snapshot(golden_bytes, 48, &read), "Snapshot is read");
+	check(read.head.text == (uint64_t) UINT64_C(578437695752307201), "text of Snapshot");
+	check(read.head.position == (uint64_t) UINT64_C(650777868590383874), "position of Snapshot");
+	check(read.head.xmin == (uint32_t) UINT64_C(100992003), "xmin of Snapshot");
+	check(read.head.xmax == (uint32_t) UINT64_C(117835012), "xmax of Snapshot");
+	check(read.head.own == (uint32_t) UINT64_C(134678021), "own of Snapshot");
+	check(read.head.flags == (uint32_t) UINT64_C(151521030), "flags of Snapshot");
+	check(read.head.count == (uint32_t) UINT64_C(2), "count of Snapshot");
+	check(read.running_count == 2 && sizeof(CfdWireU32) * 2 == 8 && (const char *) read.running == golden_bytes + 40, "running of Snapshot");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "Snapshot filled");
+	check(!cfd_decode_snapshot(golden_bytes, 47, &read), "Snapshot cut short");
+}
+
+static void
 golden_put_envelope(void)
 {
 	static const char golden_bytes[] = {
@@ -522,6 +547,46 @@ golden_adopt(void)
 
 	check(cfd_decode_adopt(golden_bytes, 2, &read), "Adopt is read");
 	check(read.record_length == 2 && (const char *) read.record == golden_bytes + 0, "record of Adopt");
+}
+
+static void
+golden_soft_state(void)
+{
+	static const char golden_bytes[] = {
+		'\x07', '\x01', '\x00', '\x00', '\x02', '\x03', '\x04', '\x05',
+	};
+	CfdReadSoftState read;
+	const CfdWireSoftState filled = {.t = 7u, .shape = 1u, .key = 84148994u};
+
+	check(cfd_decode_soft_state(golden_bytes, 8, &read), "SoftState is read");
+	check(read.head.t == (uint8_t) UINT64_C(7), "t of SoftState");
+	check(read.head.shape == (uint8_t) UINT64_C(1), "shape of SoftState");
+	check(read.head.key == (uint32_t) UINT64_C(84148994), "key of SoftState");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "SoftState filled");
+	check(!cfd_decode_soft_state(golden_bytes, 7, &read), "SoftState cut short");
+}
+
+static void
+golden_soft_state_answer(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x02', '\x03', '\x04', '\x05', '\x03', '\x04', '\x05', '\x06',
+		'\x07', '\x08', '\x09', '\x0a', '\x04', '\x05', '\x06', '\x07', '\x08', '\x09', '\x0a', '\x0b',
+		'\x05', '\x06', '\x07', '\x08', '\x09', '\x0a', '\x0b', '\x0c', '\x06', '\x07', '\x08', '\x09',
+		'\x0a', '\x0b', '\x0c', '\x0d',
+	};
+	CfdReadSoftStateAnswer read;
+	const CfdWireSoftStateAnswer filled = {.held = 67305985u, .open = 84148994u, .probe = 723118041428460547u, .usual = 795458214266537220u, .probes = 867798387104613893u, .faults = 940138559942690566u};
+
+	check(cfd_decode_soft_state_answer(golden_bytes, 40, &read), "SoftStateAnswer is read");
+	check(read.head.held == (uint32_t) UINT64_C(67305985), "held of SoftState");
+	check(read.head.open == (uint32_t) UINT64_C(84148994), "open of SoftState");
+	check(read.head.probe == (uint64_t) UINT64_C(723118041428460547), "probe of SoftState");
+	check(read.head.usual == (uint64_t) UINT64_C(795458214266537220), "usual of SoftState");
+	check(read.head.probes == (uint64_t) UINT64_C(867798387104613893), "probes of SoftState");
+	check(read.head.faults == (uint64_t) UINT64_C(940138559942690566), "faults of SoftState");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "SoftStateAnswer filled");
+	check(!cfd_decode_soft_state_answer(golden_bytes, 39, &read), "SoftStateAnswer cut short");
 }
 
 static void
@@ -2190,6 +2255,7 @@ golden_messages(void)
 	golden_policy_log_answer();
 	golden_policy_logged();
 	golden_index_built();
+	golden_snapshot();
 	golden_put_envelope();
 	golden_put_plain();
 	golden_get_envelope();
@@ -2204,6 +2270,8 @@ golden_messages(void)
 	golden_lease();
 	golden_lease_answer();
 	golden_adopt();
+	golden_soft_state();
+	golden_soft_state_answer();
 	golden_partition_logged();
 	golden_garbage_begin();
 	golden_garbage_begin_answer();

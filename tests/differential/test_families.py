@@ -53,6 +53,8 @@ REASONS = {
             r"does not work on protected values",
             r"a protected value cannot be cast to",
             r"has no encoding",
+            # Opened by a keeper that has the column's key, which this one has not.
+            r"the keeper has no key for the encodings",
             # Encodings compare values of one type, key and scale.
             r"encodings with different keys",
             r"a value of type \w+ meets a column of type soft_",

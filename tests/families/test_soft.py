@@ -432,11 +432,11 @@ def test_refused(app):
         ("SELECT a, count(*) FROM t GROUP BY a", "0A000", '"eq"'),
         ("SELECT sum(e) FROM t", "0A000", '"add"'),
         ("SELECT avg(o) FROM t", "0A000", '"add"'),
-        ("SELECT max(s) FROM t", "42883"),
+        ("SELECT max(s) FROM t", "0A000", "keeper"),
         ("SELECT i + 1 FROM t", "0A000"),
-        ("SELECT i * i FROM t", "42883"),
-        ("SELECT upper(s) FROM t", "42883"),
-        ("SELECT * FROM t WHERE s LIKE 'x%'", "42883"),
+        ("SELECT i * i FROM t", "0A000", "keeper"),
+        ("SELECT upper(s) FROM t", "0A000", "keeper"),
+        ("SELECT * FROM t WHERE s LIKE 'x%'", "0A000", "keeper"),
         ("SELECT s::text FROM t", "0A000"),
         ("SELECT s || 'z' FROM t", "0A000"),
         ("SELECT * FROM t WHERE i = e", "0A000", "key"),
@@ -448,7 +448,7 @@ def test_refused(app):
         ("SELECT * FROM t WHERE i = 1.5", "0A000"),
         ("SELECT * FROM t WHERE n < 1.25", "0A000"),
         ("SELECT * FROM t WHERE i = 'Ann'", "22P02", "Ann"),
-        ("SELECT * FROM t WHERE i = p", "42883"),
+        ("SELECT * FROM t WHERE i = p", "0A000", "keeper"),
         ("INSERT INTO t (i) SELECT p FROM t", "42804"),
         ("SELECT * FROM t WHERE i = (SELECT 5)", "0A000"),
         ("SELECT 'Ann' FROM t WHERE s = 'Ann'", "0A000", "encoded in one place"),
@@ -465,6 +465,6 @@ def test_refused(app):
         found, text = refusal(app, query)
         if found != state or not all(word in text for word in words):
             wrong.append((query, found, text))
-    assert wrong == []
+    assert wrong == [], "\n".join(map(str, wrong))
     assert app.execute("SELECT e FROM t WHERE o < 2").fetchall() == [(1,)]
     assert app.execute("SELECT sum(a) FROM t").fetchall() == [(3,)]

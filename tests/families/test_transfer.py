@@ -99,8 +99,6 @@ def test_without_the_key(stack, people, schema, second):
     with pytest.raises(psycopg.errors.FeatureNotSupported) as error:
         people.execute(query).fetchall()
     assert "transfer-key" in error.value.diag.message_hint
-    with pytest.raises(psycopg.errors.FeatureNotSupported):
-        people.execute("SELECT id FROM people WHERE n + n = 3").fetchall()
     given(stack, f"{schema}.people.n")
     assert second.execute(query).fetchall() == [(11,)]
     # Of this column only.
@@ -109,6 +107,78 @@ def test_without_the_key(stack, people, schema, second):
     given(stack, f"{schema}.people.n", "--withdraw")
     with pytest.raises(psycopg.errors.FeatureNotSupported):
         second.execute(query).fetchall()
+
+
+IMPLICIT = [
+    ("SELECT id FROM people WHERE n + 1 = 11", [(1,)]),
+    ("SELECT id FROM people WHERE n * n > 50", [(1,)]),
+    ("SELECT -n, abs(n), n / 2 FROM people WHERE id = 2", [(3, 3, -1)]),
+    ("SELECT id FROM people WHERE name LIKE 'A%'", [(1,)]),
+    (
+        "SELECT upper(name) || '!', length(name) FROM people ORDER BY id",
+        [("ANNA!", 4), ("BERT!", 4), (None, None)],
+    ),
+    ("SELECT max(n * 2), sum(n), stddev(n) IS NULL FROM people", [(20, 7, False)]),
+    ("SELECT id FROM people WHERE n - 1 > %s", [(1,)]),
+    ("SELECT id FROM people WHERE n > id", [(1,)]),
+]
+
+
+@pytest.mark.parametrize(("query", "expected"), IMPLICIT)
+def test_without_a_cast(stack, people, schema, query, expected):
+    """What no encoding allows is cast to enc_ by itself; without the key it is refused, saying how
+    the key is given."""
+    arguments = [3] if "%s" in query else None
+    with pytest.raises(psycopg.errors.FeatureNotSupported) as error:
+        people.execute(query, arguments).fetchall()
+    assert "transfer-key" in error.value.diag.message_hint
+    for column in ("name", "n"):
+        given(stack, f"{schema}.people.{column}")
+    assert people.execute(query, arguments).fetchall() == expected
+
+
+def test_a_missing_order(stack, app, schema):
+    """A column without the encoding of an operator: the keeper compares, or the refusal names the
+    encoding and the command."""
+    app.execute("CREATE TABLE few (id int, n soft_int4(eq), price soft_numeric(8,2,eq))")
+    app.execute("INSERT INTO few VALUES (1, 5, 2.50), (2, -7, 9.00), (3, NULL, NULL)")
+    for query, column, expected in (
+        ("SELECT id FROM few WHERE n < 0", "n", [(2,)]),
+        ("SELECT id FROM few WHERE price BETWEEN 2.00 AND 3.00", "price", [(1,)]),
+    ):
+        with pytest.raises(psycopg.errors.FeatureNotSupported) as error:
+            app.execute(query)
+        assert '"ord"' in str(error.value)
+        assert "transfer-key" in error.value.diag.message_hint
+        given(stack, f"{schema}.few.{column}")
+        app.execute("SET confide.soft_probe_interval = 1")
+        assert app.execute(query).fetchall() == expected
+
+
+def test_casts_in_batches(stack, app, dba, schema):
+    """A cast in a scan's qual takes a few answers, not one for each row; so does an aggregate."""
+    dba.execute("GRANT pg_monitor TO app")
+    asked = "SELECT value FROM confide.confide_stat_keeper WHERE name = 'session.messages.CellOpen'"
+    app.execute("CREATE TABLE many (id int, n soft_int4, name soft_text)")
+    with app.cursor().copy("COPY many FROM STDIN") as copy:
+        for number in range(2000):
+            copy.write_row((number, number % 100, f"name {number % 10}"))
+    for column in ("n", "name"):
+        given(stack, f"{schema}.many.{column}")
+
+    def opened():
+        return int((app.execute(asked).fetchone() or ("0",))[0])
+
+    for query, expected in (
+        ("SELECT count(*) FROM many WHERE n::enc_int4 * 2 > 150", 480),
+        ("SELECT count(*) FROM many WHERE n * 2 > 150", 480),
+        ("SELECT count(*) FROM many WHERE name LIKE '%3' AND n % 2 = 1", 200),
+        ("SELECT max(n * n) FROM many", 9801),
+    ):
+        before = opened()
+        assert app.execute(query).fetchone() == (expected,), query
+        assert opened() - before < 20, query
+    dba.execute("REVOKE pg_monitor FROM app")
 
 
 def test_it_is_kept(stack, people, schema):

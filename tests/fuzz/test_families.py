@@ -29,7 +29,8 @@ REASONS = {
         r"a literal stands where the proxy cannot tell what it meets",
     ],
     "soft": [
-        # Beyond equality, order and sums.
+        # Beyond equality, order and sums; the keeper was not given the keys.
+        r"the keeper has no key for the encodings of this column",
         r"is not available for protected values",
         r"operator does not exist: .*soft_",
         r"function .*soft_.* does not exist",
@@ -44,6 +45,9 @@ REASONS = {
         r"is none of that type",
         r"encodings with different keys",
         r"has another scale than the column",
+        # Beside something that must be opened.
+        r"is encoded in one place and stands in the clear in another",
+        r"a literal meets a protected expression where it cannot be protected",
     ],
 }
 # So many of 100 queries are refused at most.

@@ -34,15 +34,27 @@ RND = [
     r"function to_char\(rnd_\w*date, unknown\) does not exist",
     # CREATE TABLE AS.
     r"cannot have type rnd_",
+    r"RANGE with offset PRECEDING/FOLLOWING is not supported for column type rnd_",
 ]
 SOFT = [
-    # Beyond equality, order and sums.
+    # Beyond equality, order and sums; the keeper was not given the keys.
+    r"the keeper has no key for the encodings of this column",
     r"is not available for protected values",
     r"(operator|function) .*soft_.* does not exist|operator does not exist: .*soft_",
     r"cannot be cast to text",
-    r"(string_agg|json_agg|to_char) does not work on protected values",
+    r"(string_agg|json_agg|to_char|concat|jsonb?_\w+) does not work on protected values",
+    # What was opened is none of the column's encodings.
+    r"is of type soft_\w+ but expression is of type enc_",
+    r"has type soft_\w+\(.*\) in non-recursive term but type enc_",
+    r"cannot cast type enc_\w+ to soft_",
+    r"of type enc_\w+ cannot be coerced to the expected type soft_",
+    r"generation expression is not immutable",
+    r"functions in index expression must be marked IMMUTABLE",
+    r"cannot change to this family",
+    r"meets both protected and plain values",
     r"encoded texts have the order of their first bytes only",
     r"collations are not supported by type soft_text",
+    r"RANGE with an offset does not work over these values",
     # Encodings are of one column; a value in the clear tells what others are.
     r"cannot tell whether a literal meets a protected value",
     r"encodings with different keys",

@@ -174,3 +174,22 @@ def test_values_on_their_way(app, second):
     assert run(second, "SELECT sum(twice), max(twice) FROM v").rows == [("120", "80")]
     second.execute("INSERT INTO src (i, a) SELECT i, max(twice) FROM v GROUP BY i")
     assert run(second, "SELECT sum(p) FROM t WHERE s LIKE 'ab%'").rows == [("60",)]
+
+
+def test_operator_classes(app):
+    """An index that names the operator class of the plain type, or for patterns, as Django's do,
+    is one on the protected column. Bug: 42804, the class does not accept the type."""
+    app.execute("CREATE TABLE t (i int, name enc_text, n enc_int4, code enc_varchar(9))")
+    app.execute("INSERT INTO t SELECT g, 'n', g, 'c' FROM generate_series(1, 500) g")
+    app.execute("UPDATE t SET name = 'name', code = 'code' WHERE i = 7")
+    app.execute("CREATE INDEX names ON t (name text_pattern_ops, i int4_ops)")
+    app.execute("CREATE UNIQUE INDEX numbers ON t USING btree (n int4_ops DESC)")
+    app.execute("CREATE INDEX codes ON t (code varchar_pattern_ops)")
+    app.execute("SET enable_seqscan = off")
+    plan = str(app.execute("EXPLAIN SELECT i FROM t WHERE name LIKE 'na%'").fetchall())
+    assert "names" in plan
+    for condition in ("name LIKE 'na%'", "code = 'code'", "n = 7"):
+        assert run(app, f"SELECT i FROM t WHERE {condition}").rows == [("7",)]
+    assert run(app, "INSERT INTO t VALUES (1, 'x', 7)").sqlstate == "23505"
+    refused = run(app, "CREATE INDEX ON t (n int8_ops)")
+    assert refused.sqlstate == "42804"

@@ -339,6 +339,26 @@ def test_partitioned_table(app):
     assert run(app, "SELECT count(*) FROM p2").rows == [("2",)]
 
 
+@pytest.mark.parametrize("key", ["LIST (s)", "RANGE (i, s)", "HASH (s)", "LIST (lower(s))"])
+def test_protected_partition_keys(app, key):
+    """Refused, with the reason and what to do instead."""
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match="partitioned by") as caught:
+        app.execute(f"CREATE TABLE p (i int, s enc_text) PARTITION BY {key}")
+    assert "without a client" in caught.value.diag.message_detail
+    assert "plain column" in caught.value.diag.message_hint
+
+
+def test_protected_identity(app):
+    """Refused with what to do instead, which works."""
+    with pytest.raises(psycopg.errors.FeatureNotSupported, match="identity column") as caught:
+        app.execute("CREATE TABLE t (n enc_int8 GENERATED ALWAYS AS IDENTITY, i int)")
+    assert "nextval" in caught.value.diag.message_hint
+    app.execute("CREATE SEQUENCE numbers START 7")
+    app.execute("CREATE TABLE t (n enc_int8 DEFAULT nextval('numbers'), i int)")
+    app.execute("INSERT INTO t (i) VALUES (1), (2)")
+    assert run(app, "SELECT n, i FROM t ORDER BY n").rows == [("7", "1"), ("8", "2")]
+
+
 def test_domain_is_refused_or_works(app):
     outcome = run(app, "CREATE DOMAIN money2 AS enc_numeric(10, 2)")
     if outcome.sqlstate is None:

@@ -18,16 +18,21 @@ from tpch_data import PRIMARY, QUERIES, TABLES
 SCALE = 0.01
 # Texts that are sorted.
 SORTED = ["s_name", "o_orderpriority", "l_shipmode"]
-ARITHMETIC = r"is not available for protected values|operator does not exist: .*soft_"
-PATTERN = r"operator does not exist: soft_text (!~~|~~)|is not available for protected values"
+# The keeper would open the cells if it had the columns' keys.
+OPENED = "the keeper has no key for the encodings"
+ARITHMETIC = rf"is not available for protected values|operator does not exist: .*soft_|{OPENED}"
+PATTERN = rf"is not available for protected values|{OPENED}"
 # Why the others are refused.
 REASONS = {
-    **dict.fromkeys([1, 3, 5, 6, 7, 8, 9, 10, 11, 14, 15, 17, 19], ARITHMETIC),
-    **dict.fromkeys([2, 13, 16, 20], PATTERN),
+    **dict.fromkeys([3, 5, 6, 10, 11, 14, 15, 17, 19], ARITHMETIC),
+    **dict.fromkeys([13, 20], PATTERN),
+    **dict.fromkeys([1, 2, 7, 9, 16], r'no encoding "ord"'),  # ORDER BY or GROUP BY of a text
     18: r"cannot tell whether a literal meets a protected value",  # HAVING sum
-    22: r"substring",
+    22: "soft_numeric > soft_sum_numeric",
 }
 RUN = [4, 12, 21]
+# No row of so few orders gets as far as what would be refused.
+EMPTY = [8]
 SUM = re.compile(r"date '([\d-]+)' ([+-]) interval '(\d+)' (day|month|year)")
 
 
@@ -96,10 +101,13 @@ def test_query(sides, number):
         assert all(soft.same(plain) for plain, soft in results), results
         assert all(len(plain.rows) > 0 for plain, _ in results)
         return
+    if number in EMPTY:
+        assert all(soft.same(plain) for plain, soft in results), results
+        return
     refused = [soft.message for _, soft in results if soft.sqlstate in ("0A000", "42883")]
-    assert refused
+    assert refused, results
     assert re.search(REASONS[number], refused[0]), refused
 
 
 def test_all_are_listed():
-    assert sorted([*REASONS, *RUN]) == list(QUERIES)
+    assert sorted([*REASONS, *RUN, *EMPTY]) == list(QUERIES)

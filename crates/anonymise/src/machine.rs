@@ -60,6 +60,9 @@ pub fn properly(call: &Call, env: &Env) -> Result<Given, Error> {
             }))
         }
         (OpResult::Bool, [Value::Bool(b)], None) if call.op == Op::IsTrue => Ok(truth(*b)),
+        (OpResult::Bool, [v, base, offset], None) if call.op == Op::InRange => {
+            values::in_range(call.immediate, v, base, offset, env).map(truth)
+        }
         (OpResult::Bool, [a, b], None) => values::test(call.op, a, b, env).map(truth),
         _ => Err(Error::new(b"42883", "operator does not exist")),
     }

@@ -97,6 +97,26 @@ pub(crate) const FAMILIES: &[(&str, &[TypeCode])] = &[
     ("enc_jsonb_ops", &[Jsonb]),
 ];
 
+/// The support functions `in_range` of PostgreSQL's B-trees: the operator family, the type of the
+/// values and that of the offset.
+pub(crate) const IN_RANGE: &[(&str, TypeCode, TypeCode)] = &[
+    ("enc_integer_ops", Int2, Int2),
+    ("enc_integer_ops", Int2, Int4),
+    ("enc_integer_ops", Int2, Int8),
+    ("enc_integer_ops", Int4, Int2),
+    ("enc_integer_ops", Int4, Int4),
+    ("enc_integer_ops", Int4, Int8),
+    ("enc_integer_ops", Int8, Int8),
+    ("enc_float_ops", Float4, Float8),
+    ("enc_float_ops", Float8, Float8),
+    ("enc_numeric_ops", Numeric, Numeric),
+    ("enc_datetime_ops", Date, Interval),
+    ("enc_datetime_ops", Timestamp, Interval),
+    ("enc_datetime_ops", Timestamptz, Interval),
+    ("enc_time_ops", Time, Interval),
+    ("enc_interval_ops", Interval, Interval),
+];
+
 /// The wider of two types of one family that is ordered from narrow to wide.
 pub(crate) fn wider(a: TypeCode, b: TypeCode) -> TypeCode {
     a.max(b)
@@ -216,6 +236,13 @@ impl Builder {
         }
     }
 
+    /// What windows with an offset ask.
+    fn ranges(&mut self) {
+        for &(_, of, offset) in IN_RANGE {
+            self.plain(Op::InRange, &[of, of, offset]);
+        }
+    }
+
     fn functions<'f>(&mut self, functions: impl Iterator<Item = &'f Named>) {
         functions.for_each(|named| self.push(named.op, named.args, named.ret));
     }
@@ -260,6 +287,7 @@ pub fn signatures_with(functions: &[Named]) -> Signatures {
     builder.functions(functions.iter().filter(early));
     builder.conversions();
     builder.functions(functions.iter().filter(|named| !early(named)));
+    builder.ranges();
     let list = builder.0;
     let numbers = (1..).zip(&list).map(|(n, s)| (s.clone(), n)).collect();
     Signatures {

@@ -13,6 +13,7 @@ use contract::message::{BODY_MAX, HEADER_BYTES};
 use contract::ring::BESIDE_WORDS;
 use contract::{Header, Kind, body};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A larger buffer is released when a small message follows.
 const KEEP_BYTES: usize = 1024 * 1024;
@@ -96,6 +97,12 @@ impl KeeperEnd {
     /// Bytes of requests that were taken from the ring.
     pub fn taken(&self) -> u64 {
         self.requests.position()
+    }
+
+    /// While nothing comes, looks in such intervals for what was sent without waking us; none: only
+    /// when woken.
+    pub fn look_every(&mut self, interval: Option<Duration>) {
+        self.bell.look_every(interval);
     }
 
     /// A handle with which another thread can end this channel.

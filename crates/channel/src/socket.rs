@@ -310,6 +310,8 @@ pub(crate) struct SocketBell {
     reader: Spin,
     writer: Spin,
     role: Role,
+    /// For how many milliseconds it sleeps at a time; -1: until it is woken.
+    patience: libc::c_int,
     /// Whether this thread is counted in [`SPINNING`]. It stays counted between waits, because
     /// updating the counter would delay the work just received.
     counted: bool,
@@ -322,6 +324,7 @@ impl SocketBell {
             reader: Spin::new(),
             writer: Spin::new(),
             role,
+            patience: -1,
             counted: false,
         }
     }
@@ -344,6 +347,13 @@ impl SocketBell {
         if std::mem::take(&mut self.counted) {
             SPINNING.fetch_sub(1, Ordering::Relaxed);
         }
+    }
+
+    /// A wait looks at the ring in such intervals even if nobody wakes it.
+    pub(crate) fn look_every(&mut self, interval: Option<Duration>) {
+        self.patience = interval.map_or(-1, |each| {
+            libc::c_int::try_from(each.as_millis()).unwrap_or(libc::c_int::MAX)
+        });
     }
 
     pub(crate) fn line(&self) -> &Arc<Line> {
@@ -385,11 +395,15 @@ impl Bell for SocketBell {
             revents: 0,
         };
         // SAFETY: the pointer is to one valid pollfd.
-        if unsafe { libc::poll(&raw mut poll, 1, -1) } < 0 {
-            return match io::Error::last_os_error().kind() {
-                ErrorKind::Interrupted => Ok(()),
-                _ => Err(Gone),
-            };
+        match unsafe { libc::poll(&raw mut poll, 1, self.patience) } {
+            0 => return Ok(()),
+            n if n < 0 => {
+                return match io::Error::last_os_error().kind() {
+                    ErrorKind::Interrupted => Ok(()),
+                    _ => Err(Gone),
+                };
+            }
+            _ => {}
         }
         let mut bytes = [0u8; 64];
         match (&self.line.stream).read(&mut bytes) {

@@ -3,8 +3,11 @@
 //!
 //! Invariant: the copy has no key and no connection to the keeper: its socket is the replayer's.
 
+use crate::base::{self, Base};
 use crate::psql::Place;
 use crate::record::Opening;
+use crate::snapshots::{self, Seen};
+use recording::Recorded;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -17,6 +20,11 @@ use std::time::{Duration, Instant};
 const MARKER: &str = "confide.store";
 /// Time limit for the replayer to read its recording.
 const READY_TIMEOUT: Duration = Duration::from_secs(600);
+/// Time limit in seconds for the copy to recover.
+const RECOVERY_SECONDS: &str = "3600";
+
+/// With these no recording is needed.
+const NOTHING_RECORDED: [&str; 3] = ["stop", "base", "complete"];
 
 /// Arguments of the command.
 #[derive(clap::Args)]
@@ -27,11 +35,27 @@ pub struct Arguments {
     #[command(flatten)]
     place: Place,
     /// Directory of the recording.
-    #[arg(long, value_name = "DIR", required_unless_present = "stop")]
+    #[arg(long, value_name = "DIR", required_unless_present_any = NOTHING_RECORDED)]
     recording: Option<PathBuf>,
     /// File of its key.
-    #[arg(long, value_name = "FILE", required_unless_present = "stop")]
+    #[arg(long, value_name = "FILE", required_unless_present_any = NOTHING_RECORDED)]
     key: Option<PathBuf>,
+    /// Make a base for clones with the rows that statements saw; to be done before they are
+    /// recorded. A replication slot keeps the WAL until --complete.
+    #[arg(long, conflicts_with_all = ["complete", "of", "stop"])]
+    base: bool,
+    /// Complete the base in the directory, after the recording has ended: fetch the WAL.
+    #[arg(long, conflicts_with_all = ["of", "stop"])]
+    complete: bool,
+    /// Copy this base instead of the running cluster.
+    #[arg(long, value_name = "DIR", requires = "statement")]
+    of: Option<PathBuf>,
+    /// With --of: file with the statement whose rows the copy shall have.
+    #[arg(long, value_name = "FILE", requires = "of")]
+    statement: Option<PathBuf>,
+    /// Which run of the statement, from 1 on, if the recording has several.
+    #[arg(long, value_name = "N", requires = "statement")]
+    run: Option<usize>,
     /// Accept a recording without an end.
     #[arg(long)]
     unfinished: bool,
@@ -53,8 +77,15 @@ fn at(path: &Path) -> impl Fn(std::io::Error) -> String {
 
 /// Creates and starts a clone, or stops one; returns a summary.
 pub fn run(arguments: &Arguments) -> Result<String, String> {
+    let place = &arguments.place;
     if arguments.stop {
         return stop(arguments);
+    }
+    if arguments.complete {
+        return base::complete(place, &arguments.directory);
+    }
+    if arguments.base {
+        return base::begin(place, &make(&arguments.directory)?);
     }
     let (Some(recording), Some(key)) = (&arguments.recording, &arguments.key) else {
         return Err("say --recording and --key".into());
@@ -68,18 +99,16 @@ pub fn run(arguments: &Arguments) -> Result<String, String> {
     if recorded.has_calls() {
         return Err("it is a log of calls, which has values: no clone is made beside it".into());
     }
-    fs::DirBuilder::new()
-        .mode(0o700)
-        .create(&arguments.directory)
-        .map_err(at(&arguments.directory))?;
-    let directory = fs::canonicalize(&arguments.directory).map_err(at(&arguments.directory))?;
-    copy(arguments, &directory)?;
-    let begin = begin_of(&directory.join("pgdata"))?;
-    configure(arguments, &directory)?;
-    let mut replayer = replay(arguments, recording, &opening, &directory)?;
+    let moment = moment(arguments, &recorded)?;
+    drop(recorded);
+    let directory = make(&arguments.directory)?;
+    let (begin, recovery) = obtain(arguments, &directory, moment.as_ref())?;
+    configure(arguments, &directory, &recovery)?;
+    let stop = moment.map(|moment| moment.stop);
+    let mut replayer = replay(arguments, (recording, stop), &opening, &directory)?;
     let log = directory.join("postgres.log");
     let started = pg_ctl(arguments, &directory)
-        .args(["start", "-w", "-s", "-l"])
+        .args(["start", "-w", "-s", "-t", RECOVERY_SECONDS, "-l"])
         .arg(&log)
         .status()
         .map_err(|e| format!("pg_ctl: {e}"))?;
@@ -87,26 +116,79 @@ pub fn run(arguments: &Arguments) -> Result<String, String> {
         let _ = replayer.kill();
         return Err(format!("the copy does not start: see {}", log.display()));
     }
+    ready(arguments, &directory)?;
     Ok(format!(
-        "host={} port={}\nbegins at {begin}",
+        "host={} port={}\n{begin}",
         directory.display(),
         arguments.port
     ))
 }
 
-fn copy(arguments: &Arguments, directory: &Path) -> Result<(), String> {
-    let mut copying = arguments.place.program("pg_basebackup");
-    copying.args(["--checkpoint=fast", "--wal-method=stream", "--pgdata"]);
-    copying.arg(directory.join("pgdata"));
-    if !arguments.place.dbname.is_empty() {
-        copying.args(["--dbname", &arguments.place.dbname]);
+/// Creates the directory; returns its full name.
+fn make(directory: &Path) -> Result<PathBuf, String> {
+    fs::DirBuilder::new()
+        .mode(0o700)
+        .create(directory)
+        .map_err(at(directory))?;
+    fs::canonicalize(directory).map_err(at(directory))
+}
+
+/// A run of a statement, and the base and position that have its rows.
+struct Moment {
+    base: Base,
+    stop: u64,
+}
+
+/// The moment that the arguments ask for, if they ask for one.
+fn moment(arguments: &Arguments, recorded: &Recorded) -> Result<Option<Moment>, String> {
+    let (Some(directory), Some(file)) = (&arguments.of, &arguments.statement) else {
+        return Ok(None);
+    };
+    let text = fs::read_to_string(file).map_err(at(file))?;
+    let base = Base::open(directory)?;
+    let runs = snapshots::runs(recorded, &text);
+    let seen = match (runs.as_slice(), arguments.run) {
+        ([], _) => return Err("the recording has no run of this statement".into()),
+        ([one], None) => one,
+        (_, Some(run)) => runs
+            .get(run.wrapping_sub(1))
+            .ok_or_else(|| format!("the recording has {} runs of this statement", runs.len()))?,
+        (_, None) => return Err(listed(&runs)),
+    };
+    let stop = base.stop(&arguments.place, seen)?;
+    Ok(Some(Moment { base, stop }))
+}
+
+fn listed(runs: &[Seen]) -> String {
+    let mut text = format!("the statement ran {} times: say which --run", runs.len());
+    for (n, seen) in runs.iter().enumerate() {
+        let (seconds, micros) = (seen.at / 1_000_000, seen.at % 1_000_000);
+        let position = snapshots::shown(seen.position);
+        text += &format!("\n{}: rows of {seconds}.{micros:06} s, {position}", n + 1);
     }
-    let done = copying.stdin(Stdio::null()).status();
-    let done = done.map_err(|e| format!("pg_basebackup: {e}"))?;
-    match done.success() {
-        true => Ok(()),
-        false => Err(format!("pg_basebackup failed: {done}")),
-    }
+    text
+}
+
+/// Copies the cluster, or a base. Returns what to say of it, and settings for its recovery.
+fn obtain(
+    arguments: &Arguments,
+    directory: &Path,
+    moment: Option<&Moment>,
+) -> Result<(String, String), String> {
+    let Some(Moment { base, stop }) = moment else {
+        base::copy(&arguments.place, directory, &[])?;
+        let begin = begin_of(&directory.join("pgdata"))?;
+        return Ok((format!("begins at {begin}"), String::new()));
+    };
+    let files = match base.copy(directory)? {
+        true => "share blocks with the base until they change",
+        false => "are full copies: the file system cannot share blocks",
+    };
+    let signal = directory.join("pgdata").join("recovery.signal");
+    File::create(&signal).map_err(at(&signal))?;
+    let stopped = snapshots::shown(*stop);
+    let said = format!("has the rows of {stopped}\nfiles {files}");
+    Ok((said, base.recovery(*stop)))
 }
 
 /// The LSN at which the copy starts.
@@ -127,7 +209,7 @@ fn quoted(path: &Path) -> String {
 
 /// Sets the copy's directory, who may log in, and the replayer as its keeper. Only the
 /// administrator changes its statistics.
-fn configure(arguments: &Arguments, directory: &Path) -> Result<(), String> {
+fn configure(arguments: &Arguments, directory: &Path, recovery: &str) -> Result<(), String> {
     let pgdata = directory.join("pgdata");
     // A replayer has no store, so the file that names it is removed.
     let marker = pgdata.join(MARKER);
@@ -144,7 +226,7 @@ fn configure(arguments: &Arguments, directory: &Path) -> Result<(), String> {
     let text = format!(
         "\nlisten_addresses = ''\nunix_socket_directories = {}\nport = {}\n\
          confide.keeper_socket = {}\narchive_mode = off\nprimary_conninfo = ''\nssl = off\n\
-         logging_collector = off\nautovacuum = off\n",
+         logging_collector = off\nautovacuum = off\n{recovery}",
         quoted(directory),
         arguments.port,
         quoted(&socket),
@@ -159,7 +241,7 @@ fn configure(arguments: &Arguments, directory: &Path) -> Result<(), String> {
 /// Starts the replayer, which continues after this command has ended.
 fn replay(
     arguments: &Arguments,
-    recording: &Path,
+    (recording, position): (&Path, Option<u64>),
     opening: &Opening,
     directory: &Path,
 ) -> Result<Child, String> {
@@ -172,6 +254,9 @@ fn replay(
     command.arg(recording).arg("--key").arg(&opening.key);
     command.arg("--socket").arg(&socket);
     command.args(["--delay", &arguments.delay.to_string()]);
+    if let Some(position) = position {
+        command.args(["--position", &position.to_string()]);
+    }
     if opening.unfinished {
         command.arg("--unfinished");
     }
@@ -191,6 +276,25 @@ fn replay(
         std::thread::sleep(Duration::from_millis(20));
     }
     Ok(child)
+}
+
+/// Waits until the copy has recovered and serves; `pg_ctl` takes one for ready that still recovers.
+fn ready(arguments: &Arguments, directory: &Path) -> Result<(), String> {
+    let begun = Instant::now();
+    while begun.elapsed() < READY_TIMEOUT {
+        let mut asking = arguments.place.program("pg_isready");
+        asking.arg("-q").arg("-h").arg(directory);
+        asking.args(["-p", &arguments.port.to_string()]);
+        let serves = asking.stdin(Stdio::null()).status();
+        if serves.map_err(|e| format!("pg_isready: {e}"))?.success() {
+            return Ok(());
+        }
+        if !directory.join("pgdata").join("postmaster.pid").exists() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Err("the copy does not recover: see postgres.log in its directory".into())
 }
 
 fn pg_ctl(arguments: &Arguments, directory: &Path) -> Command {

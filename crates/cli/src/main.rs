@@ -9,6 +9,7 @@ mod attest;
 mod audit;
 mod authorise;
 mod backup;
+mod base;
 mod broker;
 mod clone;
 mod fix;
@@ -18,9 +19,11 @@ mod protect;
 mod psql;
 mod query;
 mod record;
+mod rekey;
 mod replay;
 mod root_key;
 mod rotate;
+mod snapshots;
 mod ticket;
 mod user;
 mod verify;
@@ -77,7 +80,8 @@ enum Command {
     Protect(protect::Arguments),
     /// Change protected columns back to plain types while their table is in use.
     Unprotect(protect::Arguments),
-    /// Give a column of the family rnd_ a new key while its table is in use (docs/families.md).
+    /// Give a column of the family rnd_ a new key while its table is in use, or one of the family soft_
+    /// under a lock (docs/families.md).
     RotateColumn(rotate::Arguments),
     /// Give the key of a column of the family soft_ to the keeper, or take it back (docs/families.md).
     TransferKey(rotate::TransferArguments),

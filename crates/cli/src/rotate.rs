@@ -1,5 +1,5 @@
 //! `confide rotate-column`: gives a column of the family `rnd_` a new key while the table is in use
-//! (docs/families.md). `confide transfer-key`: gives the key of one of the family `soft_` to the keeper.
+//! (docs/families.md). One of the family `soft_` is left to `rekey`. `confide transfer-key`: gives the key of one of the family `soft_` to the keeper.
 //!
 //! New cells are sealed under the new key at once; older ones are sealed anew, some pages at a time.
 //! When one snapshot shows no older cell any more, also after those have ended who could see or copy
@@ -26,7 +26,7 @@ pub struct Arguments {
     /// Connection to the proxy.
     #[command(flatten)]
     place: Place,
-    /// Pages of the table per batch, which is a transaction.
+    /// Pages of the table per batch, which is a transaction; of the family soft_ all is one.
     #[arg(long, default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
     pages: u32,
     /// Only make cells under older keys readable again, to restore a backup. Afterwards run the
@@ -106,6 +106,11 @@ ORDER BY i.indisvalid, 1";
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Result<String, String> {
     let mut session = Session::begin(&arguments.place)?;
+    if !arguments.accept_old
+        && let Some(said) = crate::rekey::run(&mut session, &arguments.column)?
+    {
+        return Ok(said);
+    }
     let column = find(&mut session, &arguments.column)?;
     if arguments.accept_old {
         command(&mut session, &column, "back")?;

@@ -30,6 +30,14 @@ pub use message::{Header, Kind, answer, body};
 pub use op::{Flag, Named, Op, Result as OpResult};
 pub use types::TypeCode;
 
+/// Bits of the immediate operand of [`Op::InRange`].
+pub mod range {
+    /// The bound precedes the current row.
+    pub const PRECEDING: i32 = 1;
+    /// Rows up to the bound are within, not those from it on.
+    pub const UP_TO: i32 = 2;
+}
+
 /// Version of the whole contract. Peers with different versions refuse each other in the channel's
 /// handshake ([`hello`]).
-pub const VERSION: u32 = 40;
+pub const VERSION: u32 = 41;

@@ -545,4 +545,7 @@ ops! {
     JsonRow = 249 => Fid { ["enc_jsonrow"; Renamed]: (Text) -> Json };
     /// `json_agg` of a list of rows
     JsonRows = 250 => Fid { ["enc_jsonrows"; Renamed]: (Text) -> Json };
+    /// `in_range` of windows: a value, the value of the current row and an offset. The immediate
+    /// operand is a sum of [`crate::range`]
+    InRange = 251 => Bool;
 }

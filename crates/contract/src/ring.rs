@@ -77,8 +77,8 @@ pub const VERSION_OFFSET: usize = 4;
 pub const PERIOD_OFFSET: usize = 64;
 /// Offset of the `u64` in the header page by which the keeper says that it records the channel: 0: it
 /// does not; another number for each file of a recording. Constants that were sent before are then sent
-/// again when they are used, and with [`WATCH_STATEMENTS`] the keeper is told of each statement. Only the
-/// keeper stores it.
+/// again when they are used, statements tell their snapshots, and with [`WATCH_STATEMENTS`] the keeper is
+/// told of each statement. Only the keeper stores it.
 pub const WATCH_OFFSET: usize = 72;
 /// Bit of the word there: messages `Statement` are wanted.
 pub const WATCH_STATEMENTS: u64 = 1;

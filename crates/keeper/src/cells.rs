@@ -6,13 +6,15 @@
 //!
 //! Invariants: no two cells are sealed with the same key and number: a key belongs to one run of
 //! the keeper and one column, and a run numbers its cells; column, type, generation and token are
-//! authenticated; no key is derived that the column's generations exclude.
+//! authenticated; no key is derived that the column's generations exclude, and a cell in the cache is
+//! returned only where its key would have been.
 
 use crate::fail;
 use crate::generations::Generation;
+use crate::lru::Lru;
 use crate::random::random;
 use crate::sealed_file::SealedFile;
-use crate::transferred::Transferred;
+use crate::transferred::{Transferred, Which as Column};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
@@ -57,6 +59,12 @@ pub struct Cells {
     tokens: Box<hmac::Key>,
     keys: RwLock<HashMap<Which, Arc<LessSafeKey>>>,
     generations: RwLock<HashMap<ColumnId, Generation>>,
+    /// Changes with them.
+    era: AtomicU64,
+    /// Cells opened lately; none if there is no cache.
+    pub cache: Option<Lru>,
+    /// Answers about cells; none if there is no cache.
+    pub answers: Option<Lru>,
     /// Keys of columns of the family `soft_`, whose cells are opened, too.
     pub transferred: Transferred,
     indexed: RwLock<BTreeSet<ColumnId>>,
@@ -133,6 +141,11 @@ fn parts(cell: &[u8]) -> Option<Parts<'_>> {
     })
 }
 
+/// Whether this is a sealed cell of the family, as far as its first byte says it.
+pub fn is_sealed(cell: &[u8]) -> bool {
+    matches!(cell.first(), Some(&(SEALED | TOKENED)))
+}
+
 /// Returns the FID in a loose cell.
 pub fn loose(cell: &[u8]) -> Option<Fid> {
     let fid = match cell.split_first()? {
@@ -198,10 +211,27 @@ impl Cells {
             number: AtomicU64::new(0),
             keys: RwLock::default(),
             generations: RwLock::default(),
+            era: AtomicU64::new(0),
+            cache: None,
+            answers: None,
             transferred: Transferred::default(),
             indexed: RwLock::new(columns.iter().copied().collect()),
             file: Mutex::new(file),
         })
+    }
+
+    /// The same with caches of opened cells and of answers about cells.
+    pub fn remembering(self, cache: Option<Lru>, answers: Option<Lru>) -> Cells {
+        Cells {
+            cache,
+            answers,
+            ..self
+        }
+    }
+
+    /// Another one whenever keys of columns may have changed.
+    pub fn era(&self) -> u64 {
+        self.era.load(Ordering::Acquire)
     }
 
     /// Replaces what is known of columns' generations. Keys that they exclude are gone.
@@ -210,6 +240,7 @@ impl Cells {
         *generations.unwrap_or_else(PoisonError::into_inner) = all.into_iter().collect();
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         keys.clear();
+        self.era.fetch_add(1, Ordering::Release);
     }
 
     /// Which key a column's cells have.
@@ -307,6 +338,11 @@ impl Cells {
         }
     }
 
+    /// Whether the owner of a column of the family `soft_` has given its key.
+    pub fn has_transferred(&self, which: Column) -> bool {
+        self.transferred.has(which)
+    }
+
     /// Returns an opener for a sequence of cells.
     pub fn opener(&self) -> Opener<'_> {
         Opener {
@@ -357,12 +393,23 @@ impl Opener<'_> {
         if parts.t.stored() != want.stored() {
             return Err(fail::wrong_type(parts.t, want));
         }
+        // Also for what is in the cache: only who may have the key may have what it opens.
+        let cells = self.cells;
         let key = self.key((parts.column, parts.generation, parts.epoch))?;
         plain.clear();
-        plain.extend_from_slice(parts.sealed);
-        let opened = key
-            .open_in_place(nonce(parts.nonce), Aad::from(parts.header), plain)
-            .map_err(|_| damaged())?;
+        let known = cells.cache.as_ref().is_some_and(|c| c.get(cell, plain));
+        let opened = if known {
+            plain.as_slice()
+        } else {
+            plain.extend_from_slice(parts.sealed);
+            let opened = key
+                .open_in_place(nonce(parts.nonce), Aad::from(parts.header), plain)
+                .map_err(|_| damaged())?;
+            if let Some(cache) = &cells.cache {
+                cache.put(cell, opened);
+            }
+            opened
+        };
         Ok(Opened {
             column: parts.column,
             value: values::decode_binary(parts.t, -1, opened)?,
@@ -443,6 +490,37 @@ mod tests {
         }
         cells.set_generations(Vec::new());
         assert!(cells.opened(&old, TypeCode::Int4, &mut plain).is_ok());
+        Ok(())
+    }
+
+    /// A cell in the cache needs its key as others do, has its type, and is found by all of its bytes.
+    /// The bug this guards against: what was opened once is opened for ever.
+    #[test]
+    fn from_the_cache() -> Result<(), Box<dyn std::error::Error>> {
+        let budget = store::Budget::new(8 << 20, "memory_limit");
+        let cells = cells(1)?.remembering(Lru::new(&budget, 1 << 20, "cell_cache"), None);
+        let value = values::decode_binary(TypeCode::Int4, -1, &[0, 0, 0, 5])
+            .map_err(|e| e.message.to_string())?;
+        let (mut cell, mut plain) = (Vec::new(), Vec::new());
+        let sealed = cells.seal([7; 16], &value, false, &mut cell);
+        sealed.map_err(|e| e.message.to_string())?;
+        for hits in 0..3 {
+            let opened = cells.opened(&cell, TypeCode::Int4, &mut plain);
+            assert!(opened.is_ok_and(|o| values::encode_binary(&o.value) == [0, 0, 0, 5]));
+            let counts = cells.cache.as_ref().map(Lru::counts);
+            assert_eq!(counts.map(|c| c.hits), Some(hits));
+        }
+        assert!(cells.opened(&cell, TypeCode::Int8, &mut plain).is_err());
+        let mut moved = cell.clone();
+        if let Some(byte) = moved.get_mut(2) {
+            *byte ^= 1;
+        }
+        assert!(cells.opened(&moved, TypeCode::Int4, &mut plain).is_err());
+        let (era, current) = (cells.era(), 1);
+        let turning = false;
+        cells.set_generations(vec![([7; 16], Generation { current, turning })]);
+        assert!(cells.opened(&cell, TypeCode::Int4, &mut plain).is_err());
+        assert_ne!(cells.era(), era);
         Ok(())
     }
 

@@ -84,6 +84,12 @@ pub struct Config {
     /// Memory for column values above which those not used lately are evicted to `data_dir`; by
     /// default half of the memory; 0: all values stay in memory.
     pub memory_budget: Bytes,
+    /// Memory for opened cells of the family `rnd_`; 0: none are kept, since opening a short cell takes no
+    /// longer than finding it (docs/families.md).
+    pub cell_cache: Bytes,
+    /// Memory for answers of programs about such cells; 0: none are kept. Whether a question was asked
+    /// before can then be seen from the time that its answer takes (docs/leakage.md).
+    pub answer_cache: Bytes,
     /// Whether values are read back from `data_dir` in advance where a column is read in order.
     pub read_ahead: bool,
     /// Whether clients are given the keys of columns that they may see, so that the database can
@@ -92,6 +98,11 @@ pub struct Config {
     /// Whether identifiers are leased, so that values sealed by clients are stored without an answer
     /// (docs/decisions.md, "Client-sealed redo").
     pub lease: bool,
+    /// Size of the random data that a probe sorts and searches, to tell how busy the keeper is
+    /// (docs/families.md); 0: no probes.
+    pub probe_bytes: Bytes,
+    /// Least time between two probes, in milliseconds; requests in between get the last result.
+    pub probe_interval_ms: u64,
     /// Memory for the temporary values of one session.
     pub session_memory_limit: Bytes,
     /// Maximum number of open channels.
@@ -154,9 +165,13 @@ impl Default for Config {
             pid_file: PathBuf::new(),
             memory_limit: share(memory, 9),
             memory_budget: share(memory, 5),
+            cell_cache: Bytes(0),
+            answer_cache: Bytes(0),
             read_ahead: true,
             deliver: true,
             lease: false,
+            probe_bytes: Bytes(64 << 10),
+            probe_interval_ms: 100,
             session_memory_limit: Bytes(1 << 30),
             max_channels: 512,
             session_channels: 64,

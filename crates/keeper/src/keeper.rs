@@ -6,7 +6,7 @@ use crate::audit::Audit;
 use crate::background::Signal;
 use crate::cells::Cells;
 use crate::clients::Clients;
-use crate::config::Config;
+use crate::config::{Bytes, Config};
 use crate::copies::Copies;
 use crate::delivery::Delivery;
 use crate::durable::Durable;
@@ -15,7 +15,9 @@ use crate::grants::Standing;
 use crate::keys::Keys;
 use crate::leases::Leases;
 use crate::logs::Logs;
+use crate::lru::{self, Lru};
 use crate::numbers::Numbers;
+use crate::probe::Probe;
 use crate::published::Published;
 use crate::random::random;
 use crate::recorder::Recorder;
@@ -96,6 +98,8 @@ pub struct Keeper {
     pub delivery: Arc<Delivery>,
     /// Cells of the family `rnd_`.
     pub cells: Arc<Cells>,
+    /// How busy it is.
+    pub(crate) probe: Probe,
     /// Logs of ledger tables.
     pub logs: Logs,
     /// Checkpoints of these logs that anybody may fetch.
@@ -122,6 +126,12 @@ pub struct Keeper {
     sessions: Mutex<HashMap<u64, Weak<Session>>>,
 }
 
+fn note_start(audit: &Audit) -> Result<(), String> {
+    let begun = format!("contract {}", contract::VERSION);
+    let noted = audit.note("started", "-", begun);
+    noted.map_err(|e| e.message.to_string())
+}
+
 /// Makes the store persistent, if configured.
 fn durable(config: &Config, keys: &Keys, store: &Arc<Store>) -> Result<Option<Durable>, String> {
     if config.data_dir.as_os_str().is_empty() {
@@ -129,6 +139,20 @@ fn durable(config: &Config, keys: &Keys, store: &Arc<Store>) -> Result<Option<Du
         return Ok(None);
     }
     Durable::open(config, keys.root(), store).map(Some)
+}
+
+fn cells(config: &Config, keys: &Keys, store: &Store) -> Result<Cells, String> {
+    let cells = Cells::open(&config.data_dir, keys.root(), &keys.standing)?;
+    // Otherwise they would drive out the values of columns, which share the memory.
+    let most = match config.memory_budget.0 {
+        0 => usize::MAX,
+        budget => budget / lru::SHARE,
+    };
+    let cache = |size: Bytes, setting| Lru::new(store.budget(), size.0.min(most), setting);
+    Ok(cells.remembering(
+        cache(config.cell_cache, "cell_cache"),
+        cache(config.answer_cache, "answer_cache"),
+    ))
 }
 
 fn administrators(config: &Config) -> Administrators {
@@ -164,9 +188,8 @@ impl Keeper {
                 number,
             )
         })?;
-        let begun = format!("contract {}", contract::VERSION);
-        audit.note("started", "-", begun).map_err(|e| e.message)?;
-        let cells = Arc::new(Cells::open(&config.data_dir, keys.root(), &keys.standing)?);
+        note_start(&audit)?;
+        let cells = Arc::new(cells(&config, &keys, &store)?);
         viewers.tell_keys(&cells);
         let incarnation = u64::from_le_bytes(random().map_err(|e| e.to_string())?);
         Ok(Keeper {
@@ -184,6 +207,7 @@ impl Keeper {
             zone,
             keys: Arc::new(keys),
             clients,
+            probe: Probe::new(config.probe_bytes.0, config.probe_interval_ms)?,
             logs: Logs::default(),
             published: Published::open(&config)?,
             copies: Arc::new(Copies::new(config.store_copies)),

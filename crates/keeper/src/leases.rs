@@ -41,7 +41,13 @@ impl Progress {
         self.done.store(position, Ordering::Release);
     }
 
-    fn reached(&self, position: u64) -> bool {
+    /// How much it was sent, as its backend says.
+    pub fn sent(&self) -> u64 {
+        self.backlog.sent()
+    }
+
+    /// Whether all bytes up to here have been dealt with.
+    pub fn reached(&self, position: u64) -> bool {
         self.done.load(Ordering::Acquire) >= position
     }
 }

@@ -11,6 +11,7 @@
 
 use crate::background::Signal;
 use crate::tape::{Shared, Tape, Whose, lock};
+use contract::Fid;
 use contract::ring::WATCH_STATEMENTS;
 use recording::{Chunk, End, Scope, Writer};
 use std::collections::VecDeque;
@@ -29,6 +30,8 @@ struct Running {
     run: u64,
     begun: Instant,
     tapes: Vec<Arc<Tape>>,
+    /// The tape of no channel.
+    own: Arc<Tape>,
     channels: u32,
     /// Begun by a setting, not by an administrator (`ring`).
     standing: bool,
@@ -146,11 +149,25 @@ impl Recorder {
             bytes: scope.bytes,
             ring: scope.ring,
         });
+        let run = self.runs.fetch_add(1, Relaxed) + 1;
+        let nobody = Whose {
+            session: 0,
+            database: 0,
+            role: 0,
+            principal: None,
+        };
+        let whole = Scope {
+            statements: Vec::new(),
+            ..scope.clone()
+        };
+        let own = Tape::new(&self.shared, (run, now), (nobody, 0), &whole);
+        let own = Arc::new(own);
         *lock(&self.running) = Some(Running {
             scope,
-            run: self.runs.fetch_add(1, Relaxed) + 1,
+            run,
             begun: now,
-            tapes: Vec::new(),
+            tapes: vec![Arc::clone(&own)],
+            own,
             channels: 0,
             standing,
         });
@@ -178,6 +195,16 @@ impl Recorder {
             };
             self.shared.part.load(Relaxed) << 1 | statements
         })
+    }
+
+    /// Notes that these identifiers may name other values from an LSN on, whoever has freed them.
+    pub fn freed(&self, position: u64, fids: &[Fid]) {
+        let own = lock(&self.running).as_ref().map(|r| Arc::clone(&r.own));
+        if let Some(tape) = own.filter(|tape| !tape.has_calls()) {
+            let words = std::iter::once(position).chain(fids.iter().map(|fid| fid.0));
+            let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+            tape.tell(recording::FREED, &bytes);
+        }
     }
 
     /// Whether a log of this client's calls is in progress.
@@ -226,6 +253,7 @@ impl Recorder {
         let Some(mut writing) = guard.take() else {
             return Ok(false);
         };
+        self.await_told();
         self.await_answered();
         let chunks = self.collect();
         *lock(&self.running) = None;
@@ -245,6 +273,22 @@ impl Recorder {
             "recording ended"
         );
         Ok(true)
+    }
+
+    /// Waits for what channels were sent before without being woken: they look for it by
+    /// themselves. Not for long, if one of them has much to do.
+    fn await_told(&self) {
+        let due: Vec<_> = {
+            let running = lock(&self.running);
+            let tapes = running.iter().flat_map(|running| &running.tapes);
+            tapes.filter_map(|tape| tape.backlog()).collect()
+        };
+        let until = Instant::now() + Duration::from_secs(1);
+        for (progress, sent) in due {
+            while !progress.reached(sent) && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
     }
 
     /// Waits for what was answered just now, whoever may know the answer already. Not for long, if

@@ -282,6 +282,7 @@ fn converse(mut end: KeeperEnd, mut connection: Connection) -> u64 {
     let mut messages = 0;
     loop {
         connection.dealt_with(end.taken());
+        end.look_every(connection.looks_every());
         let (header, body, mut reply) = match end.request(&mut buffer) {
             Ok(request) => request,
             Err(channel::Error::Closed) => return messages,

@@ -45,6 +45,25 @@ pub struct Operation {
     pub kernel: Kernel,
     /// Whether the fast path is one on two integers.
     pub whole: bool,
+    /// The kind of operation in terms of grants.
+    pub family: u8,
+}
+
+fn family_of(op: Op) -> u8 {
+    match op {
+        Op::Like | Op::NotLike | Op::Ilike | Op::NotIlike | Op::StartsWith => family::PATTERN,
+        Op::JsonContains | Op::JsonContained | Op::JsonExists => family::PATTERN,
+        Op::JsonExistsAny | Op::JsonExistsAll => family::PATTERN,
+        Op::Regex | Op::NotRegex | Op::RegexFold | Op::NotRegexFold | Op::RegexpLike => {
+            family::PATTERN
+        }
+        Op::Cast | Op::Typmod | Op::TypmodExplicit => family::CAST,
+        Op::Hash | Op::IsTrue => family::COMPARE,
+        // It compares with what it computes: whoever may do one of both only may not do this.
+        Op::InRange => family::COMPARE | family::COMPUTE,
+        Op::Lt | Op::Le | Op::Eq | Op::Ge | Op::Gt | Op::Ne | Op::Cmp => family::COMPARE,
+        _ => family::COMPUTE,
+    }
 }
 
 impl Operation {
@@ -52,22 +71,6 @@ impl Operation {
     #[inline]
     pub fn result(&self) -> OpResult {
         self.op.result()
-    }
-
-    /// The kind of operation in terms of grants.
-    pub fn family(&self) -> u8 {
-        match self.op {
-            Op::Like | Op::NotLike | Op::Ilike | Op::NotIlike | Op::StartsWith => family::PATTERN,
-            Op::JsonContains | Op::JsonContained | Op::JsonExists => family::PATTERN,
-            Op::JsonExistsAny | Op::JsonExistsAll => family::PATTERN,
-            Op::Regex | Op::NotRegex | Op::RegexFold | Op::NotRegexFold | Op::RegexpLike => {
-                family::PATTERN
-            }
-            Op::Cast | Op::Typmod | Op::TypmodExplicit => family::CAST,
-            Op::Hash | Op::IsTrue => family::COMPARE,
-            _ if self.is_comparison() => family::COMPARE,
-            _ => family::COMPUTE,
-        }
     }
 
     /// Whether its calls appear in a log of calls: it examines more than one bit, and does not
@@ -148,6 +151,7 @@ impl Table {
                     op: s.op,
                     kernel,
                     whole: whole(kernel, &args),
+                    family: family_of(s.op),
                     args,
                     ret: s.ret,
                 }

@@ -126,11 +126,12 @@ impl Space {
     /// available here: then [`Space::look_at_two`] determines the result. (A [`Scalar`] is large,
     /// and moving it would cost more than everything else.)
     #[inline]
-    pub fn two_ints(&self, [a, b]: [Fid; 2], [want_a, want_b]: [TypeCode; 2]) -> Option<[i64; 2]> {
+    pub fn two_ints(&self, [a, b]: [Fid; 2], want: [TypeCode; 2]) -> Option<[i64; 2]> {
         if a.partition() == b.partition() && !a.is_temporary() {
             let reader = self.store.get(a.partition())?.read();
-            return Some([reader.int(a.slot(), want_a)?, reader.int(b.slot(), want_b)?]);
+            return reader.two_ints([a.slot(), b.slot()], want);
         }
+        let [want_a, want_b] = want;
         Some([self.int(a, want_a)?, self.int(b, want_b)?])
     }
 
@@ -223,10 +224,10 @@ impl Space {
     #[inline]
     pub fn set(&self, fid: Fid, entry: Entry, label: Label) -> Result<(), Error> {
         let mut window = self.own_arena(fid.partition())?.write();
-        if label != 0 {
-            window.mark(fid.slot(), 1, label)?;
+        match label {
+            0 => window.set(fid.slot(), entry),
+            _ => window.set_marked(fid.slot(), entry, label),
         }
-        window.set(fid.slot(), entry)
     }
 
     /// Stores a failure into slots of the channel's own arenas, as far as there is room.

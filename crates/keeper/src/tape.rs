@@ -11,12 +11,14 @@
 //! hold at most [`PENDING_MAX`] bytes; a channel never waits for anything slower than a copy.
 
 use crate::background::Signal;
+use crate::leases::Progress;
 use channel::urgency::Thread;
 use contract::Kind;
 use recording::{Chunk, Event, Outcome, Scope};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 /// Maximum number of bytes waiting to be written, for all channels.
@@ -187,6 +189,8 @@ pub struct Tape {
     told: AtomicU64,
     /// Something was answered and is about to be put here.
     answering: AtomicBool,
+    /// How much of what it was sent the channel has dealt with, and its thread.
+    progress: OnceLock<(ThreadId, Progress)>,
     held: Mutex<Held>,
 }
 
@@ -200,7 +204,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn is_recorded(kind: Kind) -> bool {
     use Kind::{
         Checkpoint, Follow, Handshake, Policy, PolicyLog, PolicyLogged, RecoveryDone,
-        RecoveryState, Redo, RestoreTicket, Stats, StoreCopy, StoreRead,
+        RecoveryState, Redo, RestoreTicket, SoftState, Stats, StoreCopy, StoreRead,
     };
     !matches!(
         kind,
@@ -209,6 +213,7 @@ fn is_recorded(kind: Kind) -> bool {
             | PolicyLog
             | PolicyLogged
             | RestoreTicket
+            | SoftState
             | Stats
             | StoreCopy
             | StoreRead
@@ -246,6 +251,7 @@ impl Tape {
             begun,
             told: AtomicU64::new(0),
             answering: AtomicBool::new(false),
+            progress: OnceLock::new(),
             held: Mutex::new(Held {
                 phase,
                 ..Held::default()
@@ -305,14 +311,14 @@ impl Tape {
         self.calls
     }
 
-    /// Records a line of a log of calls, if there is room.
-    pub fn tell(&self, kind: u16, line: &str) {
+    /// Records what is no message, if there is room: a line of a log of calls, freed identifiers.
+    pub fn tell(&self, kind: u16, body: &[u8]) {
         let at = Instant::now().saturating_duration_since(self.begun);
         self.put(&Event {
             at: u64::try_from(at.as_micros()).unwrap_or(u64::MAX),
             took: 0,
             kind,
-            body: line.as_bytes(),
+            body,
             outcome: Outcome::OneWay,
         });
     }
@@ -369,6 +375,20 @@ impl Tape {
     /// It was recorded.
     pub fn end_answer(&self) {
         self.answering.store(false, Release);
+    }
+
+    /// The channel's progress can be seen here. For its own thread.
+    #[inline]
+    pub fn follow(&self, progress: &Progress) {
+        self.progress
+            .get_or_init(|| (std::thread::current().id(), progress.clone()));
+    }
+
+    /// How far the channel has come, and how much it was sent, unless it is the thread's own.
+    pub fn backlog(&self) -> Option<(Progress, u64)> {
+        let (thread, progress) = self.progress.get()?;
+        let other = *thread != std::thread::current().id();
+        other.then(|| (progress.clone(), progress.sent()))
     }
 
     /// Whether something that was answered is not here yet.

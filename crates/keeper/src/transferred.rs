@@ -16,7 +16,7 @@ use values::{Error, Value};
 use zeroize::Zeroizing;
 
 /// Which key: type, shape, number.
-type Which = (TypeCode, u8, u32);
+pub type Which = (TypeCode, u8, u32);
 
 /// A key as its owner has given it.
 #[derive(Clone, PartialEq, Eq)]
@@ -123,6 +123,12 @@ impl Transferred {
     fn key(&self, which: Which) -> Result<Arc<Key>, Error> {
         let keys = self.0.read().unwrap_or_else(PoisonError::into_inner);
         keys.get(&which).cloned().ok_or_else(no_key)
+    }
+
+    /// Whether there is a key.
+    pub fn has(&self, which: Which) -> bool {
+        let keys = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        keys.contains_key(&which)
     }
 
     /// The column whose key opens a cell.

@@ -120,7 +120,7 @@ pub fn watch<R>(
                 outcome: Outcome::Unknown,
                 operands: operands.iter().map(operand).collect(),
             };
-            tape.tell(recording::CALL, &call.to_string());
+            tape.tell(recording::CALL, call.to_string().as_bytes());
         }
     });
     let came = call();
@@ -131,7 +131,7 @@ pub fn watch<R>(
     };
     WITNESS.with_borrow(|witness| {
         if let Some(Witness { tape, .. }) = witness {
-            tape.tell(recording::CAME, &outcome.to_string());
+            tape.tell(recording::CAME, outcome.to_string().as_bytes());
         }
     });
     came

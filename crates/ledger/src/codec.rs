@@ -15,6 +15,16 @@ impl Writer {
         Writer(Vec::with_capacity(bytes))
     }
 
+    /// Begins anew, with the memory it has.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// What was written so far.
+    pub(crate) fn written(&self) -> &[u8] {
+        &self.0
+    }
+
     pub(crate) fn u8(&mut self, value: u8) {
         self.0.push(value);
     }

@@ -80,7 +80,7 @@ pub struct Entry {
 impl Entry {
     /// Encodes the entry as the bytes that the log stores.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Writer::default();
+        let mut out = Writer::with_capacity(128 + self.principal.len() + self.names.len());
         out.u8(VERSION);
         out.u8(self.kind as u8);
         for number in [self.group, self.settled, self.sn, self.other] {

@@ -42,7 +42,12 @@ pub struct Column<'a> {
 impl RowVersion<'_> {
     /// Returns the hash for the log's entry ([`crate::entry`]).
     pub fn leaf(&self) -> Hash {
-        let mut out = Writer::default();
+        // More than it needs of fixed size, so that it is not moved while it grows.
+        let column =
+            |c: &Column<'_>| 32 + c.name.len() + c.type_name.len() + c.value.map_or(0, <[u8]>::len);
+        let names = self.schema.len() + self.table.len() + self.principal.len();
+        let columns: usize = self.columns.iter().map(column).sum();
+        let mut out = Writer::with_capacity(64 + names + columns);
         out.fixed(MAGIC);
         out.bytes(self.schema.as_bytes());
         out.bytes(self.table.as_bytes());

@@ -29,6 +29,14 @@ impl Tree {
         Tree::default()
     }
 
+    /// A log without leaves that has room for so many, without being moved.
+    pub fn with_capacity(leaves: usize) -> Tree {
+        let levels = (0..=leaves.max(1).ilog2()).map(|level| Vec::with_capacity(leaves >> level));
+        Tree {
+            levels: levels.collect(),
+        }
+    }
+
     /// Number of leaves.
     pub fn size(&self) -> u64 {
         self.levels.first().map_or(0, |leaves| leaves.len() as u64)

@@ -124,7 +124,8 @@ fn strange() -> Failure {
     Failure::new("08P01", "confide: expected a SASL response")
 }
 
-fn gone() -> Failure {
+/// The other side has closed the connection.
+pub fn gone() -> Failure {
     Failure::new(
         "08006",
         "confide: the connection was closed during authentication",
@@ -225,7 +226,7 @@ fn begin(out: &mut BytesMut, mechanisms: &[u8]) -> Result<scram::Client, Failure
 }
 
 /// The server's own error, for the client.
-fn refused(body: &[u8]) -> Failure {
+pub fn refused(body: &[u8]) -> Failure {
     let fields = backend::fields(body).unwrap_or_default();
     let text = |tag: u8| {
         let found = fields.iter().find(|(t, _)| *t == tag);

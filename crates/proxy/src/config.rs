@@ -13,7 +13,11 @@ pub struct Config {
     /// input.
     pub listen: String,
     /// The PostgreSQL server: `HOST:PORT`, or `DIRECTORY:PORT` for a Unix socket in that directory.
+    /// Several are tried in their order: a list, or one string with commas.
+    #[serde(deserialize_with = "places")]
     pub upstream: String,
+    /// The servers that clients are connected to, like libpq's `target_session_attrs`.
+    pub target_session_attrs: Target,
     /// TLS for TCP connections to the server: `disable`, `prefer` (if the server supports it),
     /// `require` (accepting any certificate), `verify-full` (a certificate for that host, signed by
     /// an authority in `upstream_ca`).
@@ -94,6 +98,7 @@ impl Default for Config {
         Config {
             listen: "127.0.0.1:6432".into(),
             upstream: "127.0.0.1:5432".into(),
+            target_session_attrs: Target::Any,
             upstream_sslmode: SslMode::Disable,
             upstream_ca: PathBuf::new(),
             upstream_cert: PathBuf::new(),
@@ -164,6 +169,52 @@ pub enum SslMode {
     Require,
     /// Always, and only with that host.
     VerifyFull,
+}
+
+/// The kind of server that clients are connected to, like libpq's `target_session_attrs`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Target {
+    /// The first one that can be reached.
+    Any,
+    /// Its sessions can write.
+    ReadWrite,
+    /// Its sessions cannot write.
+    ReadOnly,
+    /// It is no standby.
+    Primary,
+    /// It is a standby.
+    Standby,
+    /// A standby, otherwise any.
+    PreferStandby,
+}
+
+impl Target {
+    /// Its name in the configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Target::Any => "any",
+            Target::ReadWrite => "read-write",
+            Target::ReadOnly => "read-only",
+            Target::Primary => "primary",
+            Target::Standby => "standby",
+            Target::PreferStandby => "prefer-standby",
+        }
+    }
+}
+
+/// Reads one string or a list of strings.
+fn places<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Places {
+        One(String),
+        Several(Vec<String>),
+    }
+    Ok(match Places::deserialize(deserializer)? {
+        Places::One(place) => place,
+        Places::Several(places) => places.join(","),
+    })
 }
 
 /// The server's address.
@@ -249,7 +300,7 @@ impl Config {
         if self.attest == Attest::Require && self.attest_policy.as_os_str().is_empty() {
             return Err("attest: \"require\" needs a policy: set attest_policy".into());
         }
-        self.upstream().map(|_| ())
+        self.upstreams().map(|_| ())
     }
 
     /// Path of the Unix socket to listen on.
@@ -277,25 +328,28 @@ impl Config {
         named && !["pg_dump", "pg_dumpall", "confide"].contains(&application)
     }
 
-    /// The server's address.
-    pub fn upstream(&self) -> Result<Upstream, String> {
-        let bad = || "upstream: expected HOST:PORT or DIRECTORY:PORT".to_owned();
-        let (place, port) = self.upstream.rsplit_once(':').ok_or_else(bad)?;
-        let port: u16 = port.parse().map_err(|_| bad())?;
-        if place.starts_with('/') {
-            Ok(Upstream::Unix(
-                Path::new(place).join(format!(".s.PGSQL.{port}")),
-            ))
-        } else if place.is_empty() {
-            Err(bad())
-        } else {
-            Ok(Upstream::Tcp(self.upstream.clone()))
-        }
+    /// The servers' addresses.
+    pub fn upstreams(&self) -> Result<Vec<Upstream>, String> {
+        self.upstream.split(',').map(|p| place(p.trim())).collect()
     }
 
     /// The configuration as a file.
     pub fn print(&self) -> String {
         toml::to_string(self).unwrap_or_default()
+    }
+}
+
+fn place(text: &str) -> Result<Upstream, String> {
+    let bad = || "upstream: expected HOST:PORT or DIRECTORY:PORT".to_owned();
+    let (place, port) = text.rsplit_once(':').ok_or_else(bad)?;
+    let port: u16 = port.parse().map_err(|_| bad())?;
+    if place.starts_with('/') {
+        let socket = Path::new(place).join(format!(".s.PGSQL.{port}"));
+        Ok(Upstream::Unix(socket))
+    } else if place.is_empty() {
+        Err(bad())
+    } else {
+        Ok(Upstream::Tcp(text.to_owned()))
     }
 }
 
@@ -328,12 +382,14 @@ mod tests {
         assert!(config.serves("report") && !config.serves("spy") && !config.serves("*"));
         assert!(config.require_confide);
         assert_eq!(
-            config.upstream().unwrap(),
-            Upstream::Unix("/tmp/pg/.s.PGSQL.5499".into())
+            config.upstreams().unwrap(),
+            [Upstream::Unix("/tmp/pg/.s.PGSQL.5499".into())]
         );
         for bad in [
             ("CONFIDE_PROXY_UPSTRAEM", "x:1"),
             ("CONFIDE_PROXY_UPSTREAM", "x"),
+            ("CONFIDE_PROXY_UPSTREAM", "x:1,"),
+            ("CONFIDE_PROXY_TARGET_SESSION_ATTRS", "read_write"),
             ("CONFIDE_PROXY_MAX_CLIENTS", "many"),
             // Without a policy nothing specifies what is required; and "on" is ambiguous.
             ("CONFIDE_PROXY_ATTEST", "require"),
@@ -345,6 +401,20 @@ mod tests {
         ] {
             assert!(Config::load(None, env(&[bad])).is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn several_servers() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let list = "upstream = [\"a:1\", \"/b:2\"]\ntarget_session_attrs = \"read-write\"\n";
+        std::fs::write(file.path(), list).unwrap();
+        let config = Config::load(Some(file.path()), env(&[])).unwrap();
+        let unix = Upstream::Unix("/b/.s.PGSQL.2".into());
+        assert_eq!(
+            config.upstreams().unwrap(),
+            [Upstream::Tcp("a:1".into()), unix]
+        );
+        assert_eq!(config.target_session_attrs, Target::ReadWrite);
     }
 
     #[test]

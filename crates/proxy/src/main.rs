@@ -12,6 +12,7 @@ mod attestation;
 mod authentication;
 mod config;
 mod databases;
+mod dial;
 mod gate;
 mod listener;
 mod live;
@@ -43,7 +44,7 @@ use crate::live::Live;
 use crate::shared::Shared;
 use crate::sockets::Listeners;
 use crate::tls::Tls;
-use crate::upstream::Server;
+use crate::upstream::Servers;
 use crate::workers::Workers;
 
 /// PostgreSQL wire proxy of Confide.
@@ -103,9 +104,9 @@ fn wrong(message: &str) -> ExitCode {
 /// Reads keys and starts logging.
 fn prepare(config: Config, source: Option<PathBuf>) -> Result<Shared, String> {
     logging::start(&config)?;
-    let upstream = Server::of(&config)?;
+    let upstream = Servers::of(&config)?;
     if upstream.exposed() {
-        tracing::warn!("the server is another machine's, and TLS to it is not required");
+        tracing::warn!("a server is another machine's, and TLS to it is not required");
     }
     if config.client_key.as_os_str().is_empty() && !config.software {
         return Err(

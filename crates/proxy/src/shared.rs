@@ -14,7 +14,7 @@ use crate::databases::Databases;
 use crate::gate::Gate;
 use crate::live::{self, Live};
 use crate::tls::Tls;
-use crate::upstream::Server;
+use crate::upstream::Servers;
 
 /// Counters for the admin console.
 #[derive(Default)]
@@ -91,8 +91,8 @@ pub struct ClientInfo {
 pub struct Shared {
     /// The configuration.
     pub config: Config,
-    /// Where the server is.
-    pub upstream: Server,
+    /// The servers.
+    pub upstream: Servers,
     /// The client's key.
     pub secret: SecretKey,
     /// TLS to clients.
@@ -124,7 +124,7 @@ impl Shared {
     /// The state of a newly started proxy.
     pub fn new(
         config: Config,
-        upstream: Server,
+        upstream: Servers,
         secret: SecretKey,
         keeper: Option<PublicKey>,
     ) -> Shared {

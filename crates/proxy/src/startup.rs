@@ -13,6 +13,7 @@ use tokio::time::timeout;
 
 use crate::admin;
 use crate::authentication::{self, Origin};
+use crate::dial::{Dialled, dial};
 use crate::relay;
 use crate::session::Core;
 use crate::shared::{ClientInfo, Shared};
@@ -146,19 +147,16 @@ async fn open(
         if !shared.config.serves(&wish.user) {
             return Err(unserved());
         }
-        let server = upstream(shared, &wish.raw).await?;
-        return Ok((core, server, BytesMut::new()));
+        let Dialled { server, place, .. } = dial(shared, &wish.raw, None).await?;
+        return Ok((core.at(place), server, BytesMut::new()));
     };
     let Arrival { stream, origin, .. } = arrival;
     let proof = authentication::client(shared, stream, origin, &wish.user, &user);
     let late = || Failure::new("08006", "confide: authentication took too long");
     timeout(PATIENCE, proof).await.map_err(|_| late())??;
-    let mut server = upstream(shared, &wish.raw).await?;
-    let mut said = BytesMut::new();
-    let wait = Duration::from_secs(shared.config.connect_timeout_seconds);
-    let proof = authentication::server(&mut server.stream, &user, &mut said);
-    let from_server = timeout(wait, proof).await.map_err(|_| late())??;
-    Ok((core.authenticated(said), server, from_server))
+    let dialled = dial(shared, &wish.raw, Some(&user)).await?;
+    let core = core.at(dialled.place).authenticated(dialled.said);
+    Ok((core, dialled.server, dialled.from_server))
 }
 
 /// Returns the reason why this proxy refuses a client regardless of its identity, if any.
@@ -188,22 +186,6 @@ fn unserved() -> Failure {
     Failure::new("28000", "confide: this proxy does not serve the role")
         .detail("Roles that the database alone knows are not served.")
         .hint("Add it with \"confide user add\", or to \"users\" in the proxy's configuration.")
-}
-
-/// Connects to the server and sends the client's startup packet.
-async fn upstream(shared: &Shared, raw: &[u8]) -> Result<Connection, Failure> {
-    let wait = Duration::from_secs(shared.config.connect_timeout_seconds);
-    let why = match timeout(wait, shared.upstream.connect(raw)).await {
-        Ok(Ok(server)) => return Ok(server),
-        // For system errors the kind is reported; our errors and TLS errors explain themselves.
-        Ok(Err(error)) => match error.get_ref() {
-            Some(ours) => ours.to_string(),
-            None => error.kind().to_string(),
-        },
-        Err(_) => "timed out".to_owned(),
-    };
-    let message = format!("confide: cannot connect to the server: {why}");
-    Err(Failure::new("08001", message))
 }
 
 /// Tells a client that it cannot be served.
@@ -268,21 +250,29 @@ async fn encrypt(shared: &Shared, arrival: &mut Arrival) -> Option<()> {
     }
 }
 
-/// Whether the server accepts connections.
+/// Whether a server accepts connections.
 pub async fn reachable(shared: &Shared) -> bool {
     let wait = Duration::from_secs(shared.config.connect_timeout_seconds);
-    matches!(timeout(wait, shared.upstream.connect(&[])).await, Ok(Ok(_)))
+    for place in shared.upstream.order(false) {
+        let connected = timeout(wait, shared.upstream.connect(place, &[])).await;
+        if matches!(connected, Ok(Ok(_))) {
+            return true;
+        }
+    }
+    false
 }
 
-/// Forwards a cancel request on a separate connection.
+/// Forwards a cancel request on separate connections. Only the server that gave its key acts on it.
 async fn cancel(shared: &Shared, raw: &[u8]) {
     let wait = Duration::from_secs(shared.config.connect_timeout_seconds);
-    let forward = async {
-        let mut server = shared.upstream.connect(raw).await?.stream;
-        // The server closes the connection when it has processed the request; the client waits for
-        // that.
-        let mut end = BytesMut::with_capacity(1);
-        server.read_buf(&mut (&mut end).limit(1)).await
-    };
-    let _ = timeout(wait, forward).await;
+    for place in shared.upstream.order(false) {
+        let forward = async {
+            let mut server = shared.upstream.connect(place, raw).await?.stream;
+            // The server closes the connection when it has processed the request; the client waits
+            // for that.
+            let mut end = BytesMut::with_capacity(1);
+            server.read_buf(&mut (&mut end).limit(1)).await
+        };
+        let _ = timeout(wait, forward).await;
+    }
 }

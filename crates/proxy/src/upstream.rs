@@ -1,7 +1,8 @@
-//! Connections to the server: through TCP or its Unix socket, with TLS according to
+//! Connections to the servers: through TCP or a Unix socket, with TLS according to
 //! `upstream_sslmode`.
 //!
-//! Authentication to the server, except by certificate, is in `authentication`.
+//! Which of the servers a client is connected to is in `dial`, authentication to them, except by
+//! certificate, in `authentication`.
 //!
 //! Invariant: with `require` and `verify-full` nothing is sent to a server through TCP before TLS
 //! is established; with `verify-full` it is established only with a server whose certificate is
@@ -9,6 +10,7 @@
 use std::io::{Error, ErrorKind, Result};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
@@ -33,8 +35,62 @@ use crate::tls::{certificates, roots};
 /// The request for TLS: its length and its code.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 
-/// The server's address, and how to connect to it.
-pub struct Server {
+/// The servers, in the order of the configuration.
+pub struct Servers {
+    list: Vec<Server>,
+    /// Position of the first to try for clients that the server itself authenticates.
+    first: AtomicUsize,
+}
+
+impl Servers {
+    /// Creates them from the configuration.
+    pub fn of(config: &Config) -> std::result::Result<Servers, String> {
+        let places = config.upstreams()?.into_iter();
+        let list = places.map(|place| Server::at(config, place));
+        Ok(Servers {
+            list: list.collect::<std::result::Result<_, _>>()?,
+            first: AtomicUsize::new(0),
+        })
+    }
+
+    /// Whether one of them is reached over a network without TLS.
+    pub fn exposed(&self) -> bool {
+        self.list.iter().any(Server::exposed)
+    }
+
+    /// Whether there are several.
+    pub fn several(&self) -> bool {
+        self.list.len() > 1
+    }
+
+    /// Positions of the servers in the order in which they are tried. For a client that the server
+    /// authenticates (`relayed`) the order begins after servers that were of the wrong kind.
+    pub fn order(&self, relayed: bool) -> impl Iterator<Item = usize> + use<> {
+        let count = self.list.len();
+        let first = match relayed {
+            true => self.first.load(Ordering::Relaxed),
+            false => 0,
+        };
+        (0..count).map(move |n| (first + n) % count)
+    }
+
+    /// The server at this position is of the wrong kind: the next client tries the next one.
+    pub fn skip(&self, place: usize) {
+        let next = (place + 1) % self.list.len().max(1);
+        self.first.store(next, Ordering::Relaxed);
+    }
+
+    /// Connects to the server at this position, and sends the first message.
+    pub async fn connect(&self, place: usize, first: &[u8]) -> Result<Connection> {
+        match self.list.get(place) {
+            Some(server) => server.connect(first).await,
+            None => Err(ErrorKind::NotFound.into()),
+        }
+    }
+}
+
+/// A server's address, and how to connect to it.
+struct Server {
     address: Upstream,
     tls: Option<Tls>,
 }
@@ -46,9 +102,7 @@ struct Tls {
 }
 
 impl Server {
-    /// Creates it from the configuration.
-    pub fn of(config: &Config) -> std::result::Result<Server, String> {
-        let address = config.upstream()?;
+    fn at(config: &Config, address: Upstream) -> std::result::Result<Server, String> {
         let tls = match (&address, config.upstream_sslmode) {
             (Upstream::Unix(_), SslMode::VerifyFull) => {
                 return Err("upstream_sslmode: a Unix socket has no name to verify".into());
@@ -59,8 +113,8 @@ impl Server {
         Ok(Server { address, tls })
     }
 
-    /// Whether the server is reached over a network without TLS.
-    pub fn exposed(&self) -> bool {
+    /// Whether it is reached over a network without TLS.
+    fn exposed(&self) -> bool {
         let Upstream::Tcp(place) = &self.address else {
             return false;
         };
@@ -73,7 +127,7 @@ impl Server {
     }
 
     /// Connects, and sends the first message.
-    pub async fn connect(&self, first: &[u8]) -> Result<Connection> {
+    async fn connect(&self, first: &[u8]) -> Result<Connection> {
         let mut connection = match &self.address {
             Upstream::Tcp(address) => {
                 let stream = TcpStream::connect(address).await?;

@@ -40,6 +40,10 @@ pub const CALL: u16 = 0xfff0;
 /// What came of the channel's last call.
 pub const CAME: u16 = 0xfff1;
 
+/// Kind of an event that no message is: at an LSN (`u64`), these FIDs (each `u64`) were freed, whoever did
+/// it. In a chunk of session 0.
+pub const FREED: u16 = 0xfff2;
+
 /// Size of what stands before an event's body.
 const EVENT_BYTES: usize = 24;
 

@@ -21,7 +21,7 @@ mod reader;
 mod spread;
 mod writer;
 
-pub use event::{CALL, CAME, Chunk, Event, Outcome};
+pub use event::{CALL, CAME, Chunk, Event, FREED, Outcome};
 pub use order::{KEY_BYTES, Key, Order, STATEMENTS_MAX, Scope};
 pub use reader::{Recorded, read};
 pub use writer::{End, Writer};

@@ -4,15 +4,13 @@
 //! value, or of what was computed of one, is given out but one that was recorded for it.
 
 use crate::ask;
-use crate::here::{Here, column_domain};
-use crate::order::merge_sort;
+use crate::here::Here;
 use crate::program::{Cell, Program};
-use crate::session::{Set, row_of};
+use crate::session::row_of;
 use crate::term::{NULL, Term};
 use contract::codec::{Each, Fixed, List, Part};
 use contract::envelope::{MAGIC, NONCE_BYTES, Origin};
 use contract::message::column::{self, Column, ColumnHead, Columns};
-use contract::message::rank::STEPS;
 use contract::message::search::{ABOVE, BELOW, BESIDE, DESCENDING};
 use contract::message::table::{Nulls, Place, Revealed, Sealed, Sought};
 use contract::{Fid, Kind, OpResult, TypeCode, answer, body};
@@ -30,16 +28,15 @@ pub enum Answer {
     Error(Vec<u8>),
 }
 
-type Answered = Result<Vec<u8>, Refused>;
+/// The body of an answer.
+pub(crate) type Answered = Result<Vec<u8>, Refused>;
 
 /// Partitions of relations that the recording does not know count down from here.
 const NEW_PARTITIONS: u32 = contract::fid::ARENA_BASE - 1;
 /// New permanent values get slots from here on, where the recorded cluster had none.
 const NEW_SLOTS: u64 = 1 << 43;
-/// Rows of a new order that are compared pair by pair.
-const SORTED_MAX: usize = 20_000;
 
-fn refuse<T>(what: impl Into<String>) -> Result<T, Refused> {
+pub(crate) fn refuse<T>(what: impl Into<String>) -> Result<T, Refused> {
     Err(Refused(what.into()))
 }
 
@@ -47,7 +44,7 @@ fn read<'a, T: Part<'a>>(bytes: &'a [u8]) -> Result<T, Refused> {
     T::decode(bytes).map_err(|what| Refused(what.0.into()))
 }
 
-fn name(fid: Fid) -> String {
+pub(crate) fn name(fid: Fid) -> String {
     match fid {
         Fid::INVALID => "NULL".into(),
         fid => format!("{:016x}", fid.0),
@@ -86,6 +83,7 @@ impl Here<'_> {
             Kind::Orderable => Ok(ask::encoded(&answer::Orderable { allowed: 1 })),
             Kind::Resolve => Ok(ask::encoded(&answer::Resolve { unresolved: 0 })),
             Kind::Stats => Ok(b"replayer 1\n".to_vec()),
+            Kind::SoftState => Ok(ask::no_keys()),
             Kind::AggregateRegister => self.give_aggregation(),
             Kind::AggregateReturn => self.ask_returned(message),
             Kind::AggregateFetch => self.ask_groups_of(&read(message)?),
@@ -339,85 +337,6 @@ impl Here<'_> {
         Ok(low)
     }
 
-    fn ask_rank(&mut self, body: &body::Rank) -> Answered {
-        let Some(set) = self.channel.sets.get(&body.set).cloned() else {
-            return refuse("a set of rows that is not there");
-        };
-        let asked = ask::ranking(&set, body);
-        if let Some(answer) = self.world.facts.answers.get(&asked) {
-            return Ok(answer.clone());
-        }
-        let rows = set.rows.get(body.first as usize..).unwrap_or_default();
-        let terms: Vec<Term> = rows
-            .iter()
-            .map(|terms| ask::ranked_term(&set, terms))
-            .collect();
-        let domain = ask::ranked_domain(&set);
-        let ranks = match self.world.facts.order.ranks(domain, &terms) {
-            Some(ranks) => ranks,
-            None => self.sorted(&set, rows)?,
-        };
-        // Which column neighbours differ in is known of one column only.
-        if body.flags & STEPS != 0 && set.keys.len() > 1 {
-            return refuse("in which columns neighbours of another ranking differ");
-        }
-        let mut all = ranks.clone();
-        all.sort_unstable();
-        all.dedup();
-        let dense = ranks
-            .iter()
-            .map(|r| all.binary_search(r).unwrap_or(0) as u32);
-        let dense: Vec<u8> = dense.flat_map(u32::to_le_bytes).collect();
-        let steps = match body.flags & STEPS {
-            0 => Vec::new(),
-            _ => vec![0; all.len()],
-        };
-        Ok(ask::encoded(&answer::Rank {
-            rows: ranks.len() as u32,
-            count: steps.len() as u32,
-            ranks: List::new(&dense),
-            steps: &steps,
-        }))
-    }
-
-    /// Ranks rows of one column by what is known of pairs.
-    fn sorted(&self, set: &Set, rows: &[Vec<Term>]) -> Result<Vec<u32>, Refused> {
-        let what = "the order of rows that were not ranked together";
-        let ([key], true) = (set.keys.as_slice(), rows.len() <= SORTED_MAX) else {
-            return refuse(what);
-        };
-        let Some(domain) = column_domain(*key) else {
-            return refuse(what);
-        };
-        let descends = key.flags & contract::message::rank::DESCENDING != 0;
-        let nulls_first = key.flags & contract::message::rank::NULLS_FIRST != 0;
-        let mut unknown = false;
-        let mut compare = |a: Term, b: Term| match (a == NULL, b == NULL) {
-            (true, true) => Ordering::Equal,
-            (true, false) | (false, true) if (a == NULL) == nulls_first => Ordering::Less,
-            (true, false) | (false, true) => Ordering::Greater,
-            _ => {
-                let order = self.world.facts.compare(domain, a, b);
-                unknown |= order.is_none();
-                let order = order.unwrap_or(0).cmp(&0);
-                if descends { order.reverse() } else { order }
-            }
-        };
-        let term = |at: usize| rows[at].first().copied().unwrap_or(NULL);
-        let mut places: Vec<usize> = (0..rows.len()).collect();
-        // Not a sort of the library's: an order that is unknown in part is none.
-        merge_sort(&mut places, &mut |a, b| compare(term(a), term(b)));
-        let mut ranks = vec![0; rows.len()];
-        let mut rank = 0;
-        for (n, at) in places.iter().enumerate() {
-            if n > 0 && compare(term(places[n - 1]), term(*at)).is_ne() {
-                rank += 1;
-            }
-            ranks[*at] = rank;
-        }
-        if unknown { refuse(what) } else { Ok(ranks) }
-    }
-
     fn ask_tokens(&mut self, body: &body::Tokens<'_>) -> Answered {
         let rows = self
             .world
@@ -482,12 +401,9 @@ impl Here<'_> {
     fn give_places(&mut self, body: &body::Promote<'_>) -> Answered {
         let facts = &self.world.facts;
         let mut fids = Vec::new();
-        let mut next = facts.made_of.len() as u64 + NEW_SLOTS;
+        let mut next = facts.stored.count() + NEW_SLOTS;
         for moved in body.moves.iter() {
-            while facts
-                .made_of
-                .contains_key(&Fid::new(moved.partition, next).0)
-            {
+            while facts.stored.has(Fid::new(moved.partition, next)) {
                 next += 1;
             }
             Fid::new(moved.partition, next).put(&mut fids);

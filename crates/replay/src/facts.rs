@@ -3,7 +3,8 @@
 //! Invariant: an answer was recorded, or follows from recorded ones; everything else is unknown.
 
 use crate::order::{Domain, Order};
-use crate::term::{Maker, NULL, Quickly, Term, TermSet, Terms, is_solid};
+use crate::stored::Stored;
+use crate::term::{Maker, NULL, Term, TermSet, Terms, is_solid};
 use contract::{Op, OpResult, TypeCode};
 use std::collections::HashMap;
 
@@ -71,13 +72,16 @@ pub struct Facts {
     /// Answers of aggregations.
     pub fetched: Terms<Fetched>,
     /// What permanent values were made of.
-    pub made_of: Quickly<u64, Term>,
+    pub stored: Stored,
     /// Partitions of columns.
     pub partitions: HashMap<(u32, u32, i32), u32>,
     /// The order of values.
     pub order: Order,
     tokens: Terms<Vec<(Universe, [u8; 16])>>,
-    universes: HashMap<Universe, u64>,
+    /// How many rows each has, and the LSN at which its statement began.
+    universes: HashMap<Universe, (u64, u64)>,
+    /// LSN up to which the clone has recovered.
+    pub position: Option<u64>,
 }
 
 /// Values of which types are compared with each other.
@@ -342,11 +346,12 @@ impl Facts {
     }
 
     /// A token of a row, in a universe.
-    pub fn learn_token(&mut self, row: Term, universe: Universe, token: [u8; 16]) {
+    pub fn learn_token(&mut self, row: Term, (universe, at): (Universe, u64), token: [u8; 16]) {
         let known = self.tokens.entry(row).or_default();
         if !known.iter().any(|(u, _)| *u == universe) {
             known.push((universe, token));
-            *self.universes.entry(universe).or_default() += 1;
+            let (rows, begun) = self.universes.entry(universe).or_default();
+            (*rows, *begun) = (*rows + 1, at);
         }
     }
 
@@ -356,13 +361,18 @@ impl Facts {
         self.universes.keys().max().map_or(0, |last| last + 1)
     }
 
-    /// The largest universe that has all of these rows.
+    /// The universe that has all of these rows, of the run that the clone is for, or else the
+    /// largest: others may lack rows that are asked about later.
     #[must_use]
     pub fn universe(&self, rows: &[Term]) -> Option<Universe> {
         let first = self.tokens.get(rows.first()?)?;
         let has = |universe: Universe| rows.iter().all(|row| self.token(*row, universe).is_some());
         let fitting = first.iter().map(|(u, _)| *u).filter(|u| has(*u));
-        fitting.max_by_key(|u| self.universes.get(u))
+        fitting.max_by_key(|universe| {
+            let (rows, begun) = self.universes.get(universe).copied().unwrap_or_default();
+            let after = self.position.and_then(|clone| begun.checked_sub(clone));
+            (std::cmp::Reverse(after.unwrap_or(u64::MAX)), rows)
+        })
     }
 
     /// A row's token in a universe.
@@ -490,9 +500,9 @@ mod tests {
     fn tokens() {
         let mut facts = Facts::default();
         let (a, b, c) = (solid(1), solid(2), solid(3));
-        facts.learn_token(row([a]), 0, [1; 16]);
-        facts.learn_token(row([b]), 0, [1; 16]);
-        facts.learn_token(row([c]), 1, [1; 16]);
+        facts.learn_token(row([a]), (0, 0), [1; 16]);
+        facts.learn_token(row([b]), (0, 0), [1; 16]);
+        facts.learn_token(row([c]), (1, 0), [1; 16]);
         assert_eq!(facts.universe(&[row([a]), row([b])]), Some(0));
         assert_eq!(facts.universe(&[row([a]), row([c])]), None);
         let equal = call(&mut facts, Op::Eq, a, b);

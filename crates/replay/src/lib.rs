@@ -17,6 +17,8 @@ pub mod observe;
 pub mod order;
 mod pages;
 pub mod program;
+mod rank;
 pub mod server;
 pub mod session;
+pub mod stored;
 pub mod term;

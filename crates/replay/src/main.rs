@@ -28,6 +28,9 @@ struct Arguments {
     /// 1 as recorded.
     #[arg(long, value_name = "FACTOR", default_value_t = 0.0)]
     delay: f64,
+    /// LSN up to which the clone has recovered, as a number.
+    #[arg(long, value_name = "LSN")]
+    position: Option<u64>,
     /// The recording may lack its end.
     #[arg(long)]
     unfinished: bool,
@@ -58,7 +61,12 @@ fn run(arguments: &Arguments) -> Result<(), String> {
             .or_else(|| named().map(|u| u.uid.as_raw()));
         users.push(id.ok_or_else(|| format!("there is no user {user}"))?);
     }
-    let replayer = Arc::new(Replayer::new(&recorded, arguments.delay, true));
+    let replayer = Arc::new(Replayer::new(
+        &recorded,
+        arguments.position,
+        arguments.delay,
+        true,
+    ));
     let lost = recorded.lost();
     drop(recorded);
     let listener = Listener::bind(&arguments.socket, 0o660)

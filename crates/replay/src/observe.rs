@@ -11,6 +11,7 @@ use crate::program::Program;
 use crate::session::{Aggregation, row_of};
 use crate::term::{Maker, Term};
 use contract::codec::{Each, Fixed, List, Malformed, Part};
+use contract::message::search::MOVED;
 use contract::message::table::{Move, Place, Sealed};
 use contract::message::{NOT_PROMOTED, column::Column};
 use contract::{Fid, Kind, OpResult, answer, body};
@@ -53,6 +54,11 @@ impl Here<'_> {
             }
             Kind::Tokens => self.tokens(&read(message)?, answered?),
             Kind::GetEnvelope | Kind::GetEnvelopes => self.envelopes(kind, message, answered?),
+            Kind::Snapshot => {
+                let body: body::Snapshot<'_> = read(message)?;
+                self.channel.position = body.position;
+                Some(())
+            }
             Kind::Promote => self.promote(&read(message)?, answered?),
             Kind::PromoteSearch => self.promote_search(&read(message)?, answered?),
             Kind::PromoteRuns => self.promote_runs(&read(message)?, answered?),
@@ -316,6 +322,9 @@ impl Here<'_> {
         let set = self.channel.sets.entry(body.set).or_default();
         set.keys = keys;
         set.rows.append(&mut added);
+        if !self.learns {
+            set.first.extend(words.iter().take(rows));
+        }
         Some(())
     }
 
@@ -356,10 +365,11 @@ impl Here<'_> {
             .world
             .rows(self.session, body.rows as usize, body.batch.iter());
         let (tokens, _) = answer.revealed.results.as_chunks::<16>();
+        let begun = self.channel.position;
         for (cells, token) in rows.iter().zip(tokens) {
             self.world
                 .facts
-                .learn_token(row_of(cells), universe, *token);
+                .learn_token(row_of(cells), (universe, begun), *token);
         }
         Some(())
     }
@@ -395,7 +405,37 @@ impl Here<'_> {
 
     fn promote_search(&mut self, body: &body::PromoteSearch<'_>, answered: &[u8]) -> Option<()> {
         let answer: answer::PromoteSearch<'_> = read(answered)?;
-        self.promoted((body.moves, answer.fids), answer.envelopes)
+        self.promoted((body.moves, answer.fids), answer.envelopes)?;
+        self.placed(body, &answer)
+    }
+
+    /// Where new values belong in indexes' pages, as if that had been asked for alone.
+    fn placed(
+        &mut self,
+        body: &body::PromoteSearch<'_>,
+        answer: &answer::PromoteSearch<'_>,
+    ) -> Option<()> {
+        if answer.told == 0 || answer.fids.iter().any(|fid| fid.0 == NOT_PROMOTED) {
+            return Some(());
+        }
+        let mut sought = Vec::new();
+        for mut value in body.sought.iter() {
+            if value.flags & MOVED != 0 {
+                value.fid = answer.fids.get(usize::try_from(value.fid.0).ok()?)?;
+                value.flags &= !MOVED;
+            }
+            value.put(&mut sought);
+        }
+        self.searched_many(
+            &body::SearchMany {
+                searches: body.searches,
+                values: body.values,
+                among: body.among,
+                sought: List::new(&sought),
+                columns: body.columns,
+            },
+            answer.places.bytes(),
+        )
     }
 
     /// Values that were stored, and envelopes that came along with those that wanted one.
@@ -409,7 +449,7 @@ impl Here<'_> {
                 break;
             }
             let term = self.term(moved.source);
-            self.world.facts.made_of.insert(fid.0, term);
+            self.world.facts.stored.store(fid, term);
         }
         let wanted = moves.iter().zip(fids.iter());
         let wanted = wanted.filter(|(moved, _)| moved.t.is_some());
@@ -434,7 +474,7 @@ impl Here<'_> {
             let (from, to) = (from.runs.iter(), to.runs.iter());
             for (from, to) in from.flat_map(each).zip(to.flat_map(each)) {
                 let term = self.term(Fid(from));
-                self.world.facts.made_of.insert(to, term);
+                self.world.facts.stored.store(Fid(to), term);
             }
         }
         Some(())

@@ -5,6 +5,7 @@ use crate::facts::Facts;
 use crate::here::Here;
 use crate::program::Signatures;
 use crate::session::{Channel, World};
+use crate::stored::Stored;
 use channel::{KeeperEnd, Listener};
 use contract::codec::Part;
 use contract::hello::{Hello, Status, Welcome};
@@ -77,14 +78,16 @@ pub struct Replayer {
 
 impl Replayer {
     /// With what a recording says.
+    ///
+    /// If there is an LSN up to which the clone has recovered, identifiers name what they did there.
     #[must_use]
-    pub fn new(recorded: &Recorded, delay: f64, tells: bool) -> Replayer {
+    pub fn new(recorded: &Recorded, clone: Option<u64>, delay: f64, tells: bool) -> Replayer {
         let mut world = World {
             facts: Facts::default(),
             sessions: HashMap::new(),
             signatures: Signatures::default(),
         };
-        let took = take_in(&mut world, &recorded.chunks);
+        let took = take_in(&mut world, &recorded.chunks, clone);
         // Their identifiers mean nothing to sessions of a clone.
         world.sessions.clear();
         Replayer {
@@ -249,21 +252,36 @@ fn error(what: &str) -> body::Error<'_> {
 
 /// Takes in messages in the order in which they were handled. Of a session of which messages are
 /// missing nothing is taken in: what its temporary values were made of is not known for sure.
-fn take_in(world: &mut World, chunks: &[Chunk]) -> HashMap<u16, Took> {
+/// Without what was freed nothing is: it is not known which values permanent ones are.
+fn take_in(world: &mut World, chunks: &[Chunk], clone: Option<u64>) -> HashMap<u16, Took> {
     let mut all: Vec<(&Chunk, Event<'_>)> = Vec::new();
     let gaps: HashSet<u64> = chunks
         .iter()
         .filter_map(|chunk| (chunk.lost > 0).then_some(chunk.session))
         .collect();
-    for chunk in chunks.iter().filter(|c| !gaps.contains(&c.session)) {
+    let all_freed = !gaps.contains(&0);
+    let known = |chunk: &&Chunk| all_freed && !gaps.contains(&chunk.session);
+    for chunk in chunks.iter().filter(known) {
         let events = chunk.events().unwrap_or_default();
         all.extend(events.into_iter().map(|event| (chunk, event)));
     }
-    // Those of one channel stay in their order.
-    all.sort_by_key(|(_, event)| event.at);
+    // By when they ended: whoever read what another one stored was answered later. Those of one
+    // channel stay in their order.
+    all.sort_by_key(|(_, event)| event.at.saturating_add(event.took.into()));
+    let mut then = Stored::default();
     let mut channels: HashMap<u32, Channel> = HashMap::new();
     let mut took: HashMap<u16, Took> = HashMap::new();
     for (chunk, event) in all {
+        if event.kind == recording::FREED && chunk.session == 0 {
+            if let Some((position, fids)) = event.body.split_first_chunk() {
+                world.facts.stored.free(fids);
+                let position = u64::from_le_bytes(*position);
+                if clone.is_none_or(|clone| position <= clone) {
+                    then.free(fids);
+                }
+            }
+            continue;
+        }
         let Some(kind) = Kind::from_u16(event.kind) else {
             continue;
         };
@@ -283,6 +301,8 @@ fn take_in(world: &mut World, chunks: &[Chunk]) -> HashMap<u16, Took> {
         known.count += 1;
         known.micros += u64::from(event.took);
     }
+    world.facts.stored.go_back(then);
+    world.facts.position = clone;
     took
 }
 
@@ -341,7 +361,7 @@ mod tests {
                 lost,
                 events,
             };
-            take_in(&mut world, &[chunk]);
+            take_in(&mut world, &[chunk], None);
             assert_eq!(world.facts.constants.len(), known, "{lost}");
         }
     }

@@ -34,6 +34,8 @@ pub struct Channel {
     pub sets: HashMap<u32, Set>,
     /// Universes of tokens, by number.
     pub universes: HashMap<u64, u32>,
+    /// LSN at which the last statement began that told it.
+    pub position: u64,
     /// Pages of indexes that were sent, by number.
     pub pages: HashMap<u32, Page>,
 }
@@ -66,6 +68,8 @@ pub struct Set {
     pub keys: Vec<RankColumn>,
     /// Of each row what its columns were made of.
     pub rows: Vec<Vec<Term>>,
+    /// Of each row of a replay its first column, so that a refusal can name it.
+    pub first: Vec<Fid>,
 }
 
 /// Everything at once.
@@ -94,8 +98,7 @@ impl World {
                 made.computed()
             });
         }
-        let made = self.facts.made_of.get(&fid.0).copied();
-        made.unwrap_or_else(|| Maker::new("column").number(fid.0).solid())
+        self.facts.stored.term(fid)
     }
 
     /// The session with this number.

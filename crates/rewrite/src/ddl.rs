@@ -12,8 +12,7 @@ use crate::utility::creation;
 use crate::value::Val;
 use pg_query::protobuf::{
     AlterTableCmd, AlterTableStmt, AlterTableType, ColumnDef, ConstrType, Constraint,
-    CreateDomainStmt, CreateStmt, CreateTrigStmt, IndexStmt, PartitionBoundSpec, RangeVar,
-    RuleStmt, TypeName,
+    CreateDomainStmt, CreateStmt, CreateTrigStmt, IndexStmt, RangeVar, RuleStmt, TypeName,
 };
 use pg_query::{Node, NodeEnum};
 use std::rc::Rc;
@@ -154,6 +153,14 @@ impl Infer<'_> {
                 .iter()
                 .any(|c| matches!(&c.node, Some(NodeEnum::Constraint(c)) if c.contype() == wanted))
         };
+        if ty.protected() && has(ConstrType::ConstrIdentity) {
+            return Err(
+                Refusal::unsupported("a protected column cannot be an identity column")
+                    .at(def.location)
+                    .detail("The server makes its numbers, so it would know them.")
+                    .hint("Use a plain identity column, or a DEFAULT of nextval for the protected column."),
+            );
+        }
         Ok(Column {
             name: def.colname.clone(),
             attnum: i16::try_from(at + 1).unwrap_or(i16::MAX),
@@ -162,60 +169,6 @@ impl Infer<'_> {
             generated: has(ConstrType::ConstrGenerated),
             identity: has(ConstrType::ConstrIdentity),
         })
-    }
-
-    fn partition_key(&mut self, c: &CreateStmt, relation: &Relation) -> Res<()> {
-        let Some(spec) = &c.partspec else {
-            return Ok(());
-        };
-        for node in &spec.part_params {
-            let Some(NodeEnum::PartitionElem(e)) = &node.node else {
-                continue;
-            };
-            let column = relation.columns.iter().flatten().find(|c| c.name == e.name);
-            let mut protected = column.is_some_and(|c| c.ty.protected());
-            if let Some(expr) = e.expr.as_deref() {
-                let val = self.with_table(relation, |infer| infer.expr(expr))?;
-                protected |= self.holds_enc(&val);
-            }
-            if protected {
-                return Err(Refusal::unsupported(
-                    "a table cannot be partitioned by a protected column",
-                )
-                .at(e.location)
-                .for_good());
-            }
-        }
-        Ok(())
-    }
-
-    /// Bounds have the type of the partition key, which is plain.
-    fn bound(&mut self, bound: &PartitionBoundSpec) -> Res<()> {
-        let all = bound
-            .listdatums
-            .iter()
-            .chain(&bound.lowerdatums)
-            .chain(&bound.upperdatums);
-        for node in all {
-            // MINVALUE and MAXVALUE are parsed like columns.
-            if !matches!(&node.node, Some(NodeEnum::ColumnRef(_))) {
-                let val = self.expr(node)?;
-                self.note_plain(&val);
-            }
-        }
-        if !bound.strategy.is_empty() || bound.modulus != 0 {
-            let start = usize::try_from(bound.location).unwrap_or(0);
-            let first = self.tokens.next_from(start);
-            let end = (first..self.tokens.len())
-                .find(|i| self.tokens.kind(*i) == pg_query::protobuf::Token::Ascii40)
-                .and_then(|open| self.tokens.closing(open));
-            if let (true, Some(end)) = (bound.modulus != 0, end) {
-                let range = start..self.tokens.range(end).end;
-                let inside: Vec<usize> = self.tokens.values(&range).map(|(_, r)| r.start).collect();
-                self.visited.extend(inside);
-            }
-        }
-        Ok(())
     }
 
     /// Runs a function with the table's columns in scope.
@@ -413,11 +366,14 @@ impl Infer<'_> {
         };
         let relation = self.relation(r)?;
         self.with_table(&relation, |infer| {
-            for node in &i.index_params {
+            for (place, node) in i.index_params.iter().enumerate() {
                 if let Some(NodeEnum::IndexElem(e)) = &node.node {
                     let outside = infer.authority.begin_index();
-                    infer.maybe(e.expr.as_deref())?;
+                    let val = infer.maybe(e.expr.as_deref())?;
                     infer.authority.end_index(&relation, outside);
+                    let column = relation.columns.iter().flatten().find(|c| c.name == e.name);
+                    let val = val.or_else(|| column.map(|c| infer.value_of(&c.ty)));
+                    infer.leave_out_operator_class(i, place, e, val.as_ref());
                     for option in &e.opclassopts {
                         infer.visit_definition_option(option);
                     }

@@ -136,6 +136,11 @@ fn find<'a>(table: &'a ByArity, name: &str, arity: usize) -> Vec<&'a Sig> {
     all.iter().filter(|sig| sig.args.len() == arity).collect()
 }
 
+/// Operators that the family `soft_` has in none of its encodings.
+pub(crate) fn beyond_encodings(name: &str) -> bool {
+    !matches!(name, "=" | "<>" | "<" | "<=" | ">" | ">=")
+}
+
 /// Operators whose result is a declassified boolean, whatever the types.
 pub(crate) fn is_comparison(name: &str) -> bool {
     matches!(

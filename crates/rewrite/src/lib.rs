@@ -46,6 +46,7 @@ mod later;
 mod memo;
 mod naming;
 mod others;
+mod partitioned;
 mod past;
 mod pin;
 mod reach;

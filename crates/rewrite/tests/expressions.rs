@@ -205,6 +205,18 @@ fn functions() {
                 "SELECT lag(salary, 1, '<<int4:0>>'::enc_int4) OVER (PARTITION BY dept ORDER BY id ROWS 3 PRECEDING) FROM emp",
             ),
             (
+                "SELECT sum(salary) OVER (ORDER BY salary RANGE BETWEEN 5 PRECEDING AND 7 FOLLOWING) FROM emp",
+                "SELECT sum(salary) OVER (ORDER BY salary RANGE BETWEEN '<<int4:5>>'::enc_int4 PRECEDING AND '<<int4:7>>'::enc_int4 FOLLOWING) FROM emp",
+            ),
+            (
+                "SELECT x FROM emp, generate_series(1, salary) AS x",
+                "SELECT x FROM emp, enc_generate_series('<<int4:1>>'::enc_int4, salary) AS x",
+            ),
+            (
+                "SELECT id FROM emp, string_to_table(name, ',')",
+                "SELECT id FROM emp, enc_string_to_table(name, '<<,>>') AS string_to_table",
+            ),
+            (
                 "SELECT raise_pay(5, 6)",
                 "SELECT raise_pay('<<int4:5>>'::enc_int4, 6)",
             ),
@@ -278,8 +290,8 @@ fn functions() {
             "SELECT make_interval(secs => 1.5, days => salary) FROM emp",
             "SELECT row_to_json(emp) FROM emp",
             "SELECT json_agg(DISTINCT name) FROM emp",
-            "SELECT generate_series(1, salary) FROM emp",
-            "SELECT sum(salary) OVER (ORDER BY salary RANGE BETWEEN 5 PRECEDING AND CURRENT ROW) FROM emp",
+            "SELECT generate_series(1.5, salary) FROM emp",
+            "SELECT * FROM emp, generate_series(1, salary) WITH ORDINALITY",
         ],
     );
 }

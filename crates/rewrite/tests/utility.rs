@@ -412,3 +412,40 @@ fn copy() {
         ],
     );
 }
+
+/// The operator class of the plain type, or for patterns, is that of the protected one: left out.
+/// Bug: the statement fails, though the index without a class does what it asks for.
+#[test]
+fn operator_classes() {
+    check(
+        &schema(),
+        &[
+            (
+                "CREATE INDEX ON emp (name text_pattern_ops)",
+                "CREATE INDEX ON emp (name)",
+            ),
+            (
+                "CREATE INDEX i ON public.emp USING btree (salary int4_ops DESC, id int4_ops, hired pg_catalog.date_ops NULLS FIRST)",
+                "CREATE INDEX i ON public.emp USING btree (salary DESC, id int4_ops, hired NULLS FIRST)",
+            ),
+            (
+                "CREATE UNIQUE INDEX ON ONLY emp USING hash (code \"varchar_pattern_ops\")",
+                "CREATE UNIQUE INDEX ON ONLY emp USING hash (code)",
+            ),
+            (
+                "CREATE INDEX ON emp ((upper(name)) Text_Ops, lower(name) text_pattern_ops)",
+                "CREATE INDEX ON emp ((upper(name)), lower(name))",
+            ),
+        ],
+    );
+    unchanged(
+        &schema(),
+        &[
+            "CREATE INDEX ON emp (note text_pattern_ops)",
+            "CREATE INDEX ON emp (name int4_ops)",
+            "CREATE INDEX ON emp (salary int8_ops)",
+            "CREATE INDEX ON emp USING gin (name gin_trgm_ops)",
+            "CREATE INDEX ON emp (name mine.text_ops)",
+        ],
+    );
+}

@@ -105,6 +105,15 @@ impl Arena {
     }
 }
 
+/// A slot that has a label keeps it.
+#[inline]
+fn keeps(known: Label, label: Label) -> Result<(), Error> {
+    if known != 0 && known != label {
+        return Err(error::slot_in_use());
+    }
+    Ok(())
+}
+
 /// The live slots of an arena.
 pub struct Window {
     /// Slots below this one are gone.
@@ -152,8 +161,25 @@ impl Window {
                 _ => self.account.take(more)?,
             }
         }
-        let less = std::mem::replace(self.place(slot)?, entry).heap_bytes();
-        self.account.give(less);
+        let before = std::mem::replace(self.place(slot)?, entry);
+        if !matches!(before, Entry::Empty) {
+            self.account.give(before.heap_bytes());
+        }
+        Ok(())
+    }
+
+    /// Labels a slot like [`Window::mark`], and stores an entry in it.
+    #[inline]
+    pub fn set_marked(&mut self, slot: u64, entry: Entry, label: Label) -> Result<(), Error> {
+        let chunk = (slot / CHUNK).wrapping_sub(self.first) as usize;
+        let labels = self.labels.get(chunk).and_then(Option::as_ref);
+        let known = labels.and_then(|l| l.get((slot % CHUNK) as usize));
+        keeps(*known.unwrap_or(&0), label)?;
+        self.set(slot, entry)?;
+        // A value without a label is of unknown origin, if there is no room for labels.
+        if let Some(place) = self.labels_at(slot)?.get_mut((slot % CHUNK) as usize) {
+            *place = label;
+        }
         Ok(())
     }
 
@@ -214,14 +240,16 @@ impl Window {
         while slot < end && label != 0 {
             self.place(slot)?;
             let until = end.min((slot / CHUNK + 1) * CHUNK);
-            let labels = self.labels_at(slot)?;
-            let places = labels.iter_mut().skip((slot % CHUNK) as usize);
-            for place in places.take((until - slot) as usize) {
-                if *place != 0 && *place != label {
-                    return Err(error::slot_in_use());
-                }
-                *place = label;
-            }
+            let (from, length) = ((slot % CHUNK) as usize, (until - slot) as usize);
+            let places = self.labels_at(slot)?.get_mut(from..from + length);
+            let places = places.ok_or_else(error::no_such_value)?;
+            // Without an early end, so that many are looked at at once.
+            let odd = |odd: Label, known: &Label| match *known != 0 && *known != label {
+                true => *known,
+                false => odd,
+            };
+            keeps(places.iter().fold(0, odd), label)?;
+            places.fill(label);
             self.top = self.top.max(until);
             slot = until;
         }
@@ -238,19 +266,26 @@ impl Window {
     }
 
     /// The labels of a slot's chunk, allocated on demand.
+    #[inline]
     fn labels_at(&mut self, slot: u64) -> Result<&mut [Label], Error> {
         let chunk = (slot / CHUNK).wrapping_sub(self.first) as usize;
         if self.labels.get(chunk).is_none_or(Option::is_none) {
-            self.account.take(LABELS_BYTES)?;
-            if self.labels.len() <= chunk {
-                self.labels.resize_with(chunk + 1, || None);
-            }
-            if let Some(place) = self.labels.get_mut(chunk) {
-                *place = Some(vec![0; CHUNK as usize].into_boxed_slice());
-            }
+            self.make_labels(chunk)?;
         }
         let labels = self.labels.get_mut(chunk).and_then(Option::as_mut);
         labels.map(Box::as_mut).ok_or_else(error::no_such_value)
+    }
+
+    #[cold]
+    fn make_labels(&mut self, chunk: usize) -> Result<(), Error> {
+        self.account.take(LABELS_BYTES)?;
+        if self.labels.len() <= chunk {
+            self.labels.resize_with(chunk + 1, || None);
+        }
+        if let Some(place) = self.labels.get_mut(chunk) {
+            *place = Some(vec![0; CHUNK as usize].into_boxed_slice());
+        }
+        Ok(())
     }
 
     /// Modifies the contents of a slot and accounts for the change in size.

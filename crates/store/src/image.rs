@@ -16,8 +16,10 @@ use crate::layout::Layout;
 use crate::scalar::Scalar;
 use values::Error;
 
+/// Number of bits for the slot within its segment.
+pub(crate) const SEGMENT_BITS: u32 = 16;
 /// Slots per segment.
-pub const SEGMENT_SLOTS: u64 = 1 << 16;
+pub const SEGMENT_SLOTS: u64 = 1 << SEGMENT_BITS;
 /// Number of words in a full segment's bitmap.
 const WORDS: usize = (SEGMENT_SLOTS / 64) as usize;
 const VERSION: u8 = 2;

@@ -43,5 +43,5 @@ pub use journal::{Journal, NoJournal};
 pub use layout::{ColumnId, Layout, PartitionKey};
 pub use partition::{Partition, PartitionStatistics, Reader, Revealed};
 pub use registry::{Listed, Paging, Store};
-pub use scalar::Scalar;
+pub use scalar::{Scalar, int_value};
 pub use segment::Backing;

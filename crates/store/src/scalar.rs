@@ -87,7 +87,9 @@ impl<'a> Scalar<'a> {
     }
 }
 
-fn int_value(v: i64, t: TypeCode) -> Option<Value> {
+/// A value of a type that is stored as an integer.
+#[inline]
+pub fn int_value(v: i64, t: TypeCode) -> Option<Value> {
     Some(match t {
         TypeCode::Bool => Value::Bool(v != 0),
         TypeCode::Int2 => Value::Int2(i16::try_from(v).ok()?),

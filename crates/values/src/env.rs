@@ -99,6 +99,17 @@ impl Env {
         Ok(())
     }
 
+    /// All settings but the clock, in some form: equal only for equal settings.
+    pub fn without_clock(&self) -> String {
+        format!(
+            "{:?}",
+            Env {
+                now: 0,
+                ..self.clone()
+            }
+        )
+    }
+
     /// These settings, with dates as ISO writes them.
     pub(crate) fn iso(&self) -> Env {
         Env {

@@ -31,6 +31,7 @@ mod scalar;
 mod scan;
 mod text;
 mod value;
+mod within;
 
 pub use aggregate::{AggregateState, replaces_extreme};
 pub use apply::apply;
@@ -43,6 +44,7 @@ pub use io::{apply_typmod, decode_binary, encode_binary, format_text, parse_text
 pub use like::Pattern;
 pub use numeric::Numeric;
 pub use value::{Interval, Value};
+pub use within::in_range;
 
 /// What the functions of this crate give back.
 pub type Result<T> = std::result::Result<T, Error>;

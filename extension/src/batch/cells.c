@@ -9,6 +9,7 @@
 #include "batch/cells.h"
 #include "compat/compat.h"
 #include "fmgr.h"
+#include "soft/soft.h"
 #include "wire/wire.h"
 
 CfdCells *
@@ -43,7 +44,10 @@ cfd_cells_store(CfdCells *cells, int row, Datum value, bool isnull)
 	{
 		struct varlena *cell = PG_DETOAST_DATUM_PACKED(value);
 
-		appendBinaryStringInfoNT(&cells->bytes, VARDATA_ANY(cell), VARSIZE_ANY_EXHDR(cell));
+		/* The keeper needs no encodings but the sealed value. */
+		uint32		sealed = cfd_soft_sealed_bytes(cell);
+
+		appendBinaryStringInfoNT(&cells->bytes, VARDATA_ANY(cell), sealed != 0 ? sealed : VARSIZE_ANY_EXHDR(cell));
 		if ((Pointer) cell != DatumGetPointer(value))
 			pfree(cell);
 	}

@@ -1,9 +1,10 @@
 /*
  * cells.h
- *	  A column of cells (family rnd_) to be sent in one message, with which
+ *	  A column of cells (families rnd_ and soft_) to be sent in one message, with which
  *	  the keeper opens all of them; see crates/contract, message/column.rs.
  *
- * Cells are copied unchanged; only the keeper opens them.
+ * Cells are copied unchanged, those of soft_ without their encodings; only
+ * the keeper opens them.
  *
  * Invariant: rows are stored in order, starting at 0; a NULL is stored as a
  * cell without bytes.

@@ -306,6 +306,8 @@ cfd_driver_more(CfdDriver *driver)
 		if (buffer->failed)
 			cfd_raise(&buffer->error);
 		CHECK_FOR_INTERRUPTS();
+		if (driver->pauses && buffer->decided == buffer->rows && !driver->ahead)
+			return NULL;
 		if (!decide(driver))
 			return NULL;
 	}

@@ -131,6 +131,7 @@ typedef struct CfdDriver
 	PlanState  *node;			/* the plan node itself */
 	/* set by the node at any time */
 	bool		reads_ahead;	/* read the next batch while the keeper has this one */
+	bool		pauses;			/* do not begin another batch: return NULL */
 	bool		asks_ahead;		/* ... and ask about it, because all rows will be wanted */
 
 	CfdBuffer	buffers[2];

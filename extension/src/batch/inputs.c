@@ -18,6 +18,7 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "session/channel.h"
+#include "soft/soft.h"
 #include "storage/bufmgr.h"
 #include "utils/array.h"
 #include "utils/memutils.h"
@@ -246,6 +247,14 @@ cfd_inputs_forget_constants(CfdInputs *inputs)
 	inputs->constants_known = false;
 }
 
+static CfdFid
+cfd_input_opened(struct varlena *cell, uint8 type)
+{
+	uint32		sealed = cfd_soft_sealed_bytes(cell);
+
+	return sealed != 0 ? cfd_cell_open_bytes(VARDATA_ANY(cell), sealed, type) : cfd_cell_open(NULL, cell, type);
+}
+
 static inline void
 store(CfdInputColumn *column, int row, Datum value, bool isnull)
 {
@@ -256,7 +265,7 @@ store(CfdInputColumn *column, int row, Datum value, bool isnull)
 	else if (isnull)
 		column->fids[row] = 0;
 	else if (column->cell)
-		column->fids[row] = cfd_cell_open(NULL, PG_DETOAST_DATUM_PACKED(value), column->type);
+		column->fids[row] = cfd_input_opened(PG_DETOAST_DATUM_PACKED(value), column->type);
 	else
 	{
 		column->fids[row] = DatumGetUInt64(value);

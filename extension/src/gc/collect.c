@@ -49,6 +49,7 @@
 #include "storage/proc.h"
 #include "storage/lwlock.h"
 #include "storage/spin.h"
+#include "value/recorded.h"
 #include "value/types.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
@@ -232,6 +233,7 @@ sweep_batch(volatile CfdGcProgress *progress)
 		XLogFlush(XactLastRecEnd);
 	}
 	cfd_note_sweep();
+	cfd_recorded_position();
 	cfd_send(CFD_KIND_GARBAGE_SWEPT, NULL, 0, NULL, 0);
 	progress->swept += read.head.values;
 	return true;

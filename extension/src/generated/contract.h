@@ -8,7 +8,7 @@
 #define CFD_CONTRACT_H
 
 /* Version */
-#define CFD_CONTRACT_VERSION 40
+#define CFD_CONTRACT_VERSION 41
 
 /* Field identifiers */
 #define CFD_SLOT_BITS 44
@@ -86,6 +86,7 @@
 #define CFD_KIND_POLICY_LOG 59
 #define CFD_KIND_POLICY_LOGGED 60
 #define CFD_KIND_INDEX_BUILT 24
+#define CFD_KIND_SNAPSHOT 40
 #define CFD_KIND_PUT_ENVELOPE 32
 #define CFD_KIND_PUT_PLAIN 33
 #define CFD_KIND_GET_ENVELOPE 34
@@ -95,6 +96,7 @@
 #define CFD_KIND_PROMOTE 50
 #define CFD_KIND_LEASE 61
 #define CFD_KIND_ADOPT 62
+#define CFD_KIND_SOFT_STATE 63
 #define CFD_KIND_PARTITION_LOGGED 51
 #define CFD_KIND_GARBAGE_BEGIN 52
 #define CFD_KIND_GARBAGE_MARK 53
@@ -173,6 +175,7 @@
 	X(48, "PartitionOpen") \
 	X(50, "Promote") \
 	X(61, "Lease") \
+	X(63, "SoftState") \
 	X(52, "GarbageBegin") \
 	X(54, "GarbageSweep") \
 	X(57, "Resolve") \
@@ -235,6 +238,13 @@
 #define CFD_SEARCH_NO_PAGE UINT32_C(4294967295)
 #define CFD_SEARCH_LEVELS_MAX 8
 #define CFD_SEARCH_REMEMBERED_MAX 524288
+
+/* Snapshots */
+#define CFD_SNAPSHOT_FOLLOWS 1
+#define CFD_SNAPSHOT_ENDS 2
+#define CFD_SNAPSHOT_RUNNING_MAX 4096
+#define CFD_SNAPSHOT_HASH_BEGIN UINT64_C(14695981039346656037)
+#define CFD_SNAPSHOT_HASH_FACTOR UINT64_C(1099511628211)
 
 /* Delivery */
 #define CFD_DELIVERY_SESSION 0
@@ -626,6 +636,9 @@
 #define CFD_OP_JSONB_PAIRS 248
 #define CFD_OP_JSON_ROW 249
 #define CFD_OP_JSON_ROWS 250
+#define CFD_OP_IN_RANGE 251
+#define CFD_RANGE_PRECEDING 1
+#define CFD_RANGE_UP_TO 2
 
 /* Aggregates */
 #define CFD_AGGREGATE_SUM 1

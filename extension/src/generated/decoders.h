@@ -425,6 +425,28 @@ cfd_decode_index_built(const void *bytes, uint64_t length, CfdReadIndexBuilt *ou
 	return cfd_read_index_built(&from, out) && from.at == from.end;
 }
 
+typedef struct CfdReadSnapshot
+{
+	CfdWireSnapshot head;
+	const CfdWireU32 *running;
+	uint64_t	running_count;
+} CfdReadSnapshot;
+
+static inline bool
+cfd_read_snapshot(CfdReader *from, CfdReadSnapshot *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_list(from, (uint64_t) out->head.count, 4, (const void **) &out->running, &out->running_count);
+}
+
+static inline bool
+cfd_decode_snapshot(const void *bytes, uint64_t length, CfdReadSnapshot *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_snapshot(&from, out) && from.at == from.end;
+}
+
 typedef struct CfdReadPutEnvelope
 {
 	CfdWirePutEnvelope head;
@@ -766,6 +788,44 @@ cfd_decode_adopt(const void *bytes, uint64_t length, CfdReadAdopt *out)
 	CfdReader	from = cfd_reader(bytes, length);
 
 	return cfd_read_adopt(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadSoftState
+{
+	CfdWireSoftState head;
+} CfdReadSoftState;
+
+static inline bool
+cfd_read_soft_state(CfdReader *from, CfdReadSoftState *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head));
+}
+
+static inline bool
+cfd_decode_soft_state(const void *bytes, uint64_t length, CfdReadSoftState *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_soft_state(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadSoftStateAnswer
+{
+	CfdWireSoftStateAnswer head;
+} CfdReadSoftStateAnswer;
+
+static inline bool
+cfd_read_soft_state_answer(CfdReader *from, CfdReadSoftStateAnswer *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head));
+}
+
+static inline bool
+cfd_decode_soft_state_answer(const void *bytes, uint64_t length, CfdReadSoftStateAnswer *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_soft_state_answer(&from, out) && from.at == from.end;
 }
 
 typedef struct CfdReadPartitionLogged

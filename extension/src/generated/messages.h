@@ -119,6 +119,20 @@ typedef struct CfdWireIndexBuilt
 } CFD_IN_MESSAGE CfdWireIndexBuilt;
 _Static_assert(sizeof(CfdWireIndexBuilt) == 8, "CfdWireIndexBuilt");
 
+/* Whose rows a statement sees: told when it starts, while something is recorded; and once more when it has ended. The keeper does nothing with it but record it. */
+typedef struct CfdWireSnapshot
+{
+	uint64_t	text;	/* Of the client's text (super::snapshot::hash); 0: a query within the statement before. */
+	uint64_t	position;	/* LSN up to which there was WAL after the snapshot was taken. */
+	uint32_t	xmin;	/* The oldest transaction in progress. */
+	uint32_t	xmax;	/* The first that had not begun. */
+	uint32_t	own;	/* The statement's own transaction; 0: it has changed nothing yet. */
+	uint32_t	flags;	/* super::snapshot::FOLLOWS or super::snapshot::ENDS. */
+	uint32_t	count;	/* Number of others in progress between these. */
+	uint8_t	zero1[4];
+} CFD_IN_MESSAGE CfdWireSnapshot;
+_Static_assert(sizeof(CfdWireSnapshot) == 40, "CfdWireSnapshot");
+
 /* Stores the content of an envelope. */
 typedef struct CfdWirePutEnvelope
 {
@@ -259,6 +273,28 @@ typedef struct CfdWireLeaseAnswer
 	uint32_t	columns;	/* Number of columns. */
 } CFD_IN_MESSAGE CfdWireLeaseAnswer;
 _Static_assert(sizeof(CfdWireLeaseAnswer) == 8, "CfdWireLeaseAnswer");
+
+/* Whether the keeper opens cells of the family soft_ of a column, and how busy it is. */
+typedef struct CfdWireSoftState
+{
+	uint8_t	t;	/* Type of the column. */
+	uint8_t	shape;	/* What crate::soft calls its shape. */
+	uint8_t	zero1[2];
+	uint32_t	key;	/* Number of its key. */
+} CFD_IN_MESSAGE CfdWireSoftState;
+_Static_assert(sizeof(CfdWireSoftState) == 8, "CfdWireSoftState");
+
+/* Body of the answer. */
+typedef struct CfdWireSoftStateAnswer
+{
+	uint32_t	held;	/* 1 if the keeper has the column's key. */
+	uint32_t	open;	/* How long a cell takes to be opened and compared, as measured at start, in nanoseconds. */
+	uint64_t	probe;	/* How long the last probe took, in nanoseconds. */
+	uint64_t	usual;	/* The shortest time a probe has taken. */
+	uint64_t	probes;	/* How many probes there were. */
+	uint64_t	faults;	/* Segments that have been read back from disk since the keeper has started. */
+} CFD_IN_MESSAGE CfdWireSoftStateAnswer;
+_Static_assert(sizeof(CfdWireSoftStateAnswer) == 40, "CfdWireSoftStateAnswer");
 
 /* The redo record of a partition's making is in the WAL and on disk. */
 typedef struct CfdWirePartitionLogged

@@ -10,6 +10,7 @@
 #include "cell/cell.h"
 #include "order/ranks.h"
 #include "value/delivery.h"
+#include "switch/switch.h"
 #include "result/results.h"
 #include "index/remembered.h"
 #include "index/search.h"
@@ -140,6 +141,7 @@ define_batch_settings(void)
 							0,
 							NULL, NULL, NULL);
 	cfd_delivery_init();
+	cfd_switch_init();
 	cfd_gc_init();
 	DefineCustomBoolVariable("confide.enable_index_search",
 							 "B-trees on protected columns are searched a page at a time.",

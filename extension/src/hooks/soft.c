@@ -30,6 +30,7 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/tlist.h"
 #include "parser/parse_type.h"
+#include "plan/twins.h"
 #include "soft/soft.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -301,7 +302,7 @@ want_order(Node *expression)
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 			 errmsg("a column of type soft_%s has no encoding \"ord\"", cfd_plain_name(code)),
 			 errdetail("Its values cannot be ordered."),
-			 errhint("Name it among the encodings in the column's type.")));
+			 errhint("%s", cfd_soft_hint())));
 }
 
 static void
@@ -380,6 +381,49 @@ check_operator(Oid operator, List *args)
 		refuse_texts();
 }
 
+/* Whether a comparison of a column needs an encoding that the column does not have. */
+static bool
+lacks_encoding(const OpExpr *expr)
+{
+	Node	   *column = NULL;
+	char	   *name = get_opname(expr->opno);
+	uint8		wanted;
+	int32		modifier;
+
+	if (name == NULL || list_length(expr->args) != 2 || cfd_soft_code(exprType(linitial(expr->args))) == 0)
+		return false;
+	for (int i = 0; i < 2 && column == NULL; i++)
+	{
+		if (!stands_alone(list_nth(expr->args, i)))
+			column = list_nth(expr->args, i);
+	}
+	modifier = column == NULL ? -1 : origin(column);
+	wanted = strcmp(name, "=") == 0 || strcmp(name, "<>") == 0 ? CFD_SOFT_EQ | CFD_SOFT_ORD : CFD_SOFT_ORD;
+	return modifier >= 0 && cfd_soft_encodings(modifier) != 0 && (cfd_soft_encodings(modifier) & wanted) == 0;
+}
+
+/*
+ * Has the keeper compare the values, if a column lacks the encoding and the
+ * keeper has its key. Returns false, and changes nothing, if not.
+ */
+static bool
+compare_in_keeper(OpExpr *expr)
+{
+	CfdWork		work = {0};
+	Node	   *twin;
+
+	if (expr->opno < FirstNormalObjectId || !lacks_encoding(expr))
+		return false;
+	twin = cfd_soft_twin((Node *) expr, &work);
+	if (twin == NULL || !cfd_keeper_has(&work))
+		return false;
+	expr->opno = castNode(OpExpr, twin)->opno;
+	expr->opfuncid = InvalidOid;
+	set_opfuncid(expr);
+	expr->args = castNode(OpExpr, twin)->args;
+	return true;
+}
+
 static void
 check_aggregate(const Aggref *aggregate)
 {
@@ -405,6 +449,8 @@ want_orders_of(const List *expressions)
 void
 cfd_soft_check_node(Node *node)
 {
+	if (IsA(node, OpExpr) && compare_in_keeper((OpExpr *) node))
+		return;
 	switch (nodeTag(node))
 	{
 		case T_OpExpr:

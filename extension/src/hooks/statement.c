@@ -40,6 +40,7 @@
 #include "tcop/utility.h"
 #include "utils/backend_status.h"
 #include "value/place.h"
+#include "value/recorded.h"
 #include "value/shown.h"
 #include "value/types.h"
 #include "utils/syscache.h"
@@ -122,6 +123,7 @@ executor_start(QueryDesc *query, int eflags)
 	cfd_flush_dropped();
 	begin_outermost(query->plannedstmt->queryId);
 	cfd_delivery_statement();
+	cfd_recorded_statement(query);
 	if (previous_start)
 		previous_start(query, eflags);
 	else
@@ -213,6 +215,7 @@ executor_finish(QueryDesc *query)
 		cfd_running = running;
 	}
 	PG_END_TRY();
+	cfd_recorded_end(query);
 	after_outermost();
 	/* What follows in the same message may be of another statement. */
 	if (cfd_running.outermost == NULL)

@@ -106,7 +106,7 @@ cfd_evaluate(FunctionCallInfo fcinfo, uint32 program, int32 immediate, int first
 
 /* Evaluates over one row. Returns the declassified result, which has a known size. */
 static const char *
-declassify_fids(uint32 program, const CfdFid *operands, int count, uint32 size)
+declassify_fids(uint32 program, int32 immediate, const CfdFid *operands, int count, uint32 size)
 {
 	struct
 	{
@@ -118,7 +118,7 @@ declassify_fids(uint32 program, const CfdFid *operands, int count, uint32 size)
 
 	body.fixed = (CfdWireDeclassify)
 	{
-		.program = program,.rows = 1,.columns = count
+		.program = program,.immediate = immediate,.rows = 1,.columns = count
 	};
 	memcpy(body.fids, operands, count * sizeof(CfdFid));
 	answer = cfd_call(CFD_KIND_DECLASSIFY, &body, sizeof(body.fixed) + count * sizeof(CfdFid),
@@ -135,7 +135,7 @@ declassify(FunctionCallInfo fcinfo, uint32 program, int operands, uint32 size)
 
 	for (int i = 0; i < operands; i++)
 		fids[i] = operand(fcinfo, i);
-	return declassify_fids(program, fids, operands, size);
+	return declassify_fids(program, 0, fids, operands, size);
 }
 
 Datum
@@ -157,7 +157,7 @@ cfd_is_null(uint32 test, CfdFid fid)
 	CfdFid		same[2] = {fid, fid};
 
 	/* A NULL constant in a catalog has no FID. */
-	return fid == 0 || *declassify_fids(test, same, 2, 1) == 2;
+	return fid == 0 || *declassify_fids(test, 0, same, 2, 1) == 2;
 }
 
 Datum
@@ -174,6 +174,26 @@ cfd_test(FunctionCallInfo fcinfo, uint32 program, int operands)
 			cfd_violation("impossible boolean");
 		PG_RETURN_NULL();
 	}
+	PG_RETURN_BOOL(answer == 1);
+}
+
+/* The frame is computed row by row as PostgreSQL moves it: each row asks once or twice. */
+Datum
+cfd_in_range(FunctionCallInfo fcinfo, uint32 program)
+{
+	CfdFid		fids[3];
+	int32		sides = 0;
+	unsigned char answer;
+
+	for (int i = 0; i < 3; i++)
+		fids[i] = operand(fcinfo, i);
+	if (PG_GETARG_BOOL(3))
+		sides |= CFD_RANGE_PRECEDING;
+	if (PG_GETARG_BOOL(4))
+		sides |= CFD_RANGE_UP_TO;
+	answer = *declassify_fids(program, sides, fids, 3, 1);
+	if (unlikely(answer > 1))
+		cfd_violation("impossible boolean");
 	PG_RETURN_BOOL(answer == 1);
 }
 
@@ -198,7 +218,7 @@ cfd_order_fids(uint32 program, CfdFid a, CfdFid b)
 		cfd_invalid_fid();
 	if (cfd_known_order(program, a, b, &order))
 		return order;
-	answer = *declassify_fids(program, fids, 2, 1);
+	answer = *declassify_fids(program, 0, fids, 2, 1);
 	if (unlikely(answer < -1 || answer > 1))
 		cfd_violation("impossible order");
 	return answer;

@@ -29,6 +29,8 @@ extern Datum cfd_evaluate_nullable(FunctionCallInfo fcinfo, uint32 program, int3
 /* As above, for operands that are not arguments. */
 extern CfdFid cfd_evaluate_fid(FmgrInfo *flinfo, uint32 program, int32 immediate, const CfdFid *operands, int count);
 extern Datum cfd_test(FunctionCallInfo fcinfo, uint32 program, int operands);
+/* Whether a value is in the frame of a window: (value, base, offset, preceding, up to the bound). */
+extern Datum cfd_in_range(FunctionCallInfo fcinfo, uint32 program);
 /* A test of two operands that follows from their order. */
 extern Datum cfd_compare(FunctionCallInfo fcinfo, uint32 program, uint16 comparison, uint8 holds);
 extern Datum cfd_order(FunctionCallInfo fcinfo, uint32 program);

@@ -41,6 +41,8 @@
 #define CFD_HASH(name, signature) \
 	FUNCTION(name, cfd_hash(fcinfo, signature)) \
 	FUNCTION(name##_extended, cfd_hash_seeded(fcinfo, signature))
+#define CFD_IN_RANGE(name, signature) \
+	FUNCTION(name, cfd_in_range(fcinfo, signature))
 #define CFD_UNIT(name, signature, test) \
 	FUNCTION(name, cfd_unit(fcinfo, signature, test))
 #define CFD_NULLABLE(name, signature, test, operands) \

@@ -19,6 +19,7 @@
 #include "program/compile.h"
 #include "program/graph.h"
 #include "program/registry.h"
+#include "soft/soft.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -179,11 +180,12 @@ cfd_graph_add_input(Graph *graph, Node *expr, bool lazy)
 	Oid			type = exprType(expr);
 	uint8		code = cfd_graph_stored_type(type);
 	bool		constant = cfd_graph_is_constant(expr);
-	bool		cell = code == 0 && cfd_cell_code(type) != 0;
+	uint8		sealed = code != 0 ? 0 : cfd_cell_code(type) != 0 ? cfd_cell_code(type) : cfd_soft_code(type);
+	bool		cell = sealed != 0;
 	int			number;
 
 	if (cell)
-		code = cfd_cell_code(type) == CFD_TYPE_VARCHAR ? CFD_TYPE_TEXT : cfd_cell_code(type);
+		code = sealed == CFD_TYPE_VARCHAR ? CFD_TYPE_TEXT : sealed;
 	if (code == 0 && type != BOOLOID)
 		return NONE;
 	if (lazy && !constant && !IsA(expr, Var) && !cfd_harmless(expr))

@@ -18,6 +18,7 @@
 #include "program/compile.h"
 #include "program/graph.h"
 #include "program/registry.h"
+#include "soft/soft.h"
 #include "value/types.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
@@ -74,6 +75,9 @@ compile_opened(Graph *graph, const CfdFunction *function, List *args, Oid result
 	GraphNode	node = {.code = CFD_PROGRAM_CALL,.operand = function->signature,.count = 1};
 
 	node.type = cfd_graph_stored_type(result);
+	/* A cell of the family soft_ becomes an input only where it is opened. */
+	if (cfd_soft_code(exprType(linitial(args))) != 0)
+		return cfd_graph_add_input(graph, linitial(args), lazy);
 	node.args[0] = cfd_graph_compile(graph, linitial(args), lazy);
 	if (node.args[0] == NONE || function->signature == 0)
 		return node.args[0];

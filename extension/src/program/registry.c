@@ -17,6 +17,7 @@
 #include "nodes/pg_list.h"
 #include "nodes/value.h"
 #include "program/registry.h"
+#include "soft/soft.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
 #include "utils/lsyscache.h"
@@ -27,6 +28,8 @@
 /* Declarations of all functions ... */
 #define CFD_TYPE(name, type)
 #define CFD_SORT(name, type, signature)
+/* Only windows call these. */
+#define CFD_IN_RANGE(name, signature)
 #define CFD_EVAL(name, signature, operands) extern Datum cfd_##name(PG_FUNCTION_ARGS);
 #define CFD_TEST(name, signature, operands) extern Datum cfd_##name(PG_FUNCTION_ARGS);
 #define CFD_COMPARE(name, signature, comparison, holds) extern Datum cfd_##name(PG_FUNCTION_ARGS);
@@ -78,6 +81,7 @@
 static const CfdFunction functions[] = {
 #include "generated/functions.inc"
 #include "generated/cells.inc"
+	{cfd_soft_open, "open", CFD_CALL_OPEN, 0, 0, 1},
 };
 
 /* Comparison functions of cells, and their operators. */

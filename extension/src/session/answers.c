@@ -259,8 +259,8 @@ is_pending(const CfdRequest *request)
 	return false;
 }
 
-const char *
-cfd_await(CfdRequest *request, uint32 *length)
+bool
+cfd_await_refusal(CfdRequest *request)
 {
 	if (ch.held)
 	{
@@ -282,7 +282,13 @@ cfd_await(CfdRequest *request, uint32 *length)
 			cfd_violation("answer to a request that was not sent");
 		begin_taking(&header);
 	}
-	if (request->state == CFD_REQUEST_REFUSED)
+	return request->state == CFD_REQUEST_REFUSED;
+}
+
+const char *
+cfd_await(CfdRequest *request, uint32 *length)
+{
+	if (cfd_await_refusal(request))
 		cfd_raise_error(request->answer, request->length);
 	if (request->state != CFD_REQUEST_ANSWERED)
 		cfd_channel_keeper_is_gone();

@@ -219,6 +219,8 @@ extern void cfd_request_init(CfdRequest *request);
 extern void cfd_request(CfdRequest *request, uint16 kind, const void *fixed, uint32 fixed_length,
 						const void *tail, uint64 tail_length, uint32 expected);
 extern const char *cfd_await(CfdRequest *request, uint32 *length);
+/* Waits for the answer. Returns whether it is an error, which is not raised. */
+extern bool cfd_await_refusal(CfdRequest *request);
 /*
  * Announces that several requests follow. A sleeping keeper is then woken
  * once, when the first of them is awaited, instead of once per request.

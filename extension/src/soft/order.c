@@ -54,7 +54,7 @@ first_difference(const unsigned char *a, const unsigned char *b, int digits)
 }
 
 int
-cfd_soft_order(const CfdSoft *a, const CfdSoft *b)
+cfd_soft_digit_order(const CfdSoft *a, const CfdSoft *b)
 {
 	int			digit = first_difference(a->left, b->left, a->digits);
 	const unsigned char *key = a->left + digit * CFD_SOFT_LEFT_BYTES;
@@ -65,7 +65,7 @@ cfd_soft_order(const CfdSoft *a, const CfdSoft *b)
 	unsigned	hidden;
 
 	if (digit == a->digits)
-		return 0;
+		return -1;
 	/* XOR of the digit's key and the nonce, word by word. */
 	for (int at = 0; at < CFD_AES_BYTES; at += sizeof(uint64))
 	{
@@ -80,8 +80,16 @@ cfd_soft_order(const CfdSoft *a, const CfdSoft *b)
 	cfd_aes_order(output, input);
 	place = key[CFD_AES_BYTES] & 15;
 	hidden = entries[place / 4] >> (2 * (place % 4)) & 3;
-	switch ((hidden + 3 - hidden_by(input, output)) % 3)
+	return (hidden + 3 - hidden_by(input, output)) % 3;
+}
+
+int
+cfd_soft_order(const CfdSoft *a, const CfdSoft *b)
+{
+	switch (cfd_soft_digit_order(a, b))
 	{
+		case -1:
+			return 0;
 		case 1:
 			return -1;
 		case 2:

@@ -69,6 +69,11 @@ typedef struct CfdSoft
 
 /* value.c: decodes a value. Returns false if it is malformed. */
 extern bool cfd_soft_read(CfdSoft *value, const unsigned char *bytes, Size length);
+/*
+ * Bytes of a cell up to the end of its sealed value, which is what the keeper
+ * opens; 0 if it is not of the family.
+ */
+extern uint32 cfd_soft_sealed_bytes(const struct varlena *cell);
 /* Decodes a stored cell. Raises an error if it is malformed. */
 extern CfdSoft cfd_soft_value(Datum cell);
 /* Raises an error unless both have the same type, shape and key. */
@@ -76,7 +81,24 @@ extern void cfd_soft_alike(const CfdSoft *a, const CfdSoft *b);
 /* Raises the error for a missing encoding. */
 extern void cfd_soft_missing(const CfdSoft *value, uint8 encoding) pg_attribute_noreturn();
 
-/* order.c: compares two values of one key that have an order encoding. */
+/* What to do without an encoding, for errors. */
+extern const char *cfd_soft_hint(void);
+
+/*
+ * order.c: the first digit in which two values differ decides. 1: a is less, 2:
+ * greater, 0: the halves of an encoding do not belong together, -1: equal.
+ */
+extern int	cfd_soft_digit_order(const CfdSoft *a, const CfdSoft *b);
+/* Compares two values of one key that have an order encoding. */
 extern int	cfd_soft_order(const CfdSoft *a, const CfdSoft *b);
+
+/* functions.c: by whose addresses they are known. */
+extern Datum cfd_soft_open(PG_FUNCTION_ARGS);
+extern Datum cfd_soft_lt(PG_FUNCTION_ARGS);
+extern Datum cfd_soft_le(PG_FUNCTION_ARGS);
+extern Datum cfd_soft_eq(PG_FUNCTION_ARGS);
+extern Datum cfd_soft_ge(PG_FUNCTION_ARGS);
+extern Datum cfd_soft_gt(PG_FUNCTION_ARGS);
+extern Datum cfd_soft_ne(PG_FUNCTION_ARGS);
 
 #endif

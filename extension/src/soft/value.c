@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "compat/compat.h"
+#include "session/connect.h"
 #include "soft/soft.h"
 #include "utils/builtins.h"
 #include "value/types.h"
@@ -69,6 +70,21 @@ cfd_soft_read(CfdSoft *value, const unsigned char *bytes, Size length)
 	return length == 0;
 }
 
+uint32
+cfd_soft_sealed_bytes(const struct varlena *cell)
+{
+	const unsigned char *bytes = (const unsigned char *) VARDATA_ANY(cell);
+	Size		length = VARSIZE_ANY_EXHDR(cell);
+	const Size	head = CFD_SOFT_HEADER_BYTES + CFD_SOFT_LENGTH_BYTES;
+	uint32		sealed;
+
+	if (length < head || bytes[0] != CFD_SOFT_VALUE)
+		return 0;
+	memcpy(&sealed, bytes + CFD_SOFT_HEADER_BYTES, sizeof(sealed));
+	/* The keeper refuses a cell that says it is longer than it is. */
+	return sealed <= length - head ? head + sealed : length;
+}
+
 CfdSoft
 cfd_soft_value(Datum datum)
 {
@@ -93,6 +109,15 @@ cfd_soft_alike(const CfdSoft *a, const CfdSoft *b)
 			 errhint("Give both columns one type and one key: soft_int4(key_%u).", a->key)));
 }
 
+/* What to do without an encoding. */
+const char *
+cfd_soft_hint(void)
+{
+	if (cfd_keeper_socket[0] == '\0')
+		return "Name it among the encodings in the column's type.";
+	return "Name it among the encodings in the column's type, or give the column's key to the keeper: \"confide transfer-key\".";
+}
+
 void
 cfd_soft_missing(const CfdSoft *value, uint8 encoding)
 {
@@ -100,5 +125,5 @@ cfd_soft_missing(const CfdSoft *value, uint8 encoding)
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 			 errmsg("the values of type soft_%s have no encoding \"%s\"", cfd_plain_name(value->type),
 					cfd_soft_encoding_name(encoding)),
-			 errhint("Name it among the encodings in the column's type.")));
+			 errhint("%s", cfd_soft_hint())));
 }

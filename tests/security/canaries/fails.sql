@@ -22,3 +22,5 @@ PREPARE d (enc_int8) AS SELECT $1; EXECUTE d ('%(v)s')
 UPDATE p SET note = '%(v)s' || name
 SELECT (name || '%(v)s')::text::int FROM p
 ALTER TABLE q ADD CHECK (name = '%(v)s' OR n = %(n)s)
+SELECT count(*) OVER (ORDER BY d RANGE '%(v)s' PRECEDING) FROM p
+SELECT count(*) OVER (ORDER BY n RANGE -%(n)s PRECEDING) FROM p

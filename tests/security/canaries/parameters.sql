@@ -13,3 +13,5 @@ SELECT id FROM p WHERE note = 'z' AND name = {v} AND n = {n} ORDER BY n - {n} LI
 CALL add({v}, {n})
 INSERT INTO doc VALUES (2, to_json({v}::text), jsonb_build_object('k', {v}::text, 'n', {n}::int8))
 SELECT b ->> {v}::text, j -> {v}::text, b ? {v} FROM doc WHERE b ->> 'a' <> {v}
+SELECT count(*) OVER (ORDER BY n RANGE BETWEEN {n} PRECEDING AND {n} + 1 FOLLOWING) FROM p WHERE name <> {v}
+SELECT string_to_table(name, {v}), generate_series({n}, n) FROM p

@@ -15,6 +15,7 @@ INSERT INTO p SELECT * FROM json_populate_record(NULL::p, '{"id": 2, "name": "%(
 SELECT id FROM doc WHERE b @? '$.%(v)s' OR jsonb_path_exists(b, '$.%(v)s') OR b #- '{%(v)s}' = b
 SELECT j ->> 'a' FROM doc WHERE jsonb_set(b, '{a}', '"%(v)s"') = b
 CREATE TABLE t (name enc_text) PARTITION BY LIST (name); CREATE TABLE u PARTITION OF t FOR VALUES IN ('%(v)s')
+CREATE TABLE t (name enc_text) PARTITION BY RANGE (lower(name)); CREATE TABLE u PARTITION OF t FOR VALUES FROM ('%(v)s') TO (MAXVALUE)
 SELECT b['%(v)s'], (b -> 'a')['%(v)s'] FROM doc
 UPDATE doc SET b['%(v)s'] = '1'
 UPDATE p SET vc[1] = '%(v)s'

@@ -151,3 +151,9 @@ SELECT id FROM doc WHERE b = '{"a": "%(v)s"}'::jsonb OR b <@ '{"a": "%(v)s"}' OR
 PREPARE d (text, int8) AS INSERT INTO q VALUES (9, $1, $2) ON CONFLICT DO NOTHING; EXECUTE d ('%(v)s' || 'x', %(n)s + 1)
 PREPARE e (text) AS SELECT name FROM p WHERE name <> $1; CREATE TABLE t AS EXECUTE e ('%(v)s')
 SELECT (ARRAY[name, '%(v)s'])[2], array_to_string(ARRAY[name, 'b'], '%(v)s') FROM p
+SELECT count(*) OVER (ORDER BY n RANGE BETWEEN %(n)s PRECEDING AND %(n)s + 1 FOLLOWING) FROM p
+SELECT sum(n) OVER w FROM p WINDOW w AS (PARTITION BY name = '%(v)s' ORDER BY n RANGE %(n)s PRECEDING EXCLUDE TIES)
+SELECT string_to_table(name, '%(v)s'), string_to_table('%(v)s ' || name, ' ', '%(v)s') FROM p
+SELECT generate_series(n, n + %(n)s, %(n)s) FROM p
+SELECT x, y FROM p, generate_series(%(n)s, n) x, string_to_table(name, '%(v)s') AS y
+SELECT jsonb_array_elements(b -> '%(v)s'), json_array_elements_text(j -> 'a') || '%(v)s' FROM doc

@@ -3,7 +3,8 @@
 use contract::describe::Message;
 use contract::hello::Status;
 use contract::{
-    Aggregate, Code, Op, TypeCode, Unit, cell, envelope, fid, hello, message, report, ring, soft,
+    Aggregate, Code, Op, TypeCode, Unit, cell, envelope, fid, hello, message, range, report, ring,
+    soft,
 };
 use std::fmt::Write;
 
@@ -84,6 +85,8 @@ pub(super) fn text(all: &[Message]) -> String {
     h.names("CODES", "Their names: X(code, name)", names);
     h.section("Generic operations, for EXPLAIN and views");
     h.numbers("OP", Op::ALL, |o| *o as u64);
+    h.define("RANGE_PRECEDING", range::PRECEDING);
+    h.define("RANGE_UP_TO", range::UP_TO);
     h.section("Aggregates");
     h.numbers("AGGREGATE", Aggregate::ALL, |a| *a as u64);
     let units = Unit::ALL.iter().map(|u| (*u as u64, u.name()));
@@ -168,6 +171,7 @@ fn messages(h: &mut Header, all: &[Message]) {
     for (title, prefix, numbers) in [
         ("Ranks", "RANK", message::rank::NUMBERS),
         ("Searches", "SEARCH", message::search::NUMBERS),
+        ("Snapshots", "SNAPSHOT", message::snapshot::NUMBERS),
         ("Delivery", "DELIVERY", message::delivery::NUMBERS),
         ("Aggregations", "AGGREGATION", message::aggregation::NUMBERS),
         ("Programs", "PROGRAM", message::program::NUMBERS),

@@ -3,6 +3,7 @@
 //! Operators are between values of one type: columns of two types have no common key. Sums have
 //! types of their own, which are results only.
 
+use super::operands::{NUMBERS, OTHERS, operand};
 use crate::types;
 use contract::TypeCode;
 use contract::soft::{ADD, SUMS, TYPES, digits, possible};
@@ -54,11 +55,7 @@ pub(super) fn sql() -> String {
             "CREATE CAST ({name} AS {name}) WITH FUNCTION {name}({name}, int4, bool) AS IMPLICIT;"
         );
         comparisons(&mut out, &name);
-        let opened = format!("pg_catalog.enc_{}", t.plain_name());
-        let _ = writeln!(
-            out,
-            "CREATE FUNCTION {opened}({name}) RETURNS {opened} AS 'MODULE_PATHNAME', 'cfd_soft_open' LANGUAGE C STRICT STABLE PARALLEL RESTRICTED COST 8;\nCREATE CAST ({name} AS {opened}) WITH FUNCTION {opened}({name});"
-        );
+        opening(&mut out, t, &name);
     }
     for t in SUMS {
         let name = format!("pg_catalog.soft_sum_{}", t.plain_name());
@@ -69,6 +66,21 @@ pub(super) fn sql() -> String {
         aggregates(&mut out, t);
     }
     out
+}
+
+/// The casts that open a cell, if the keeper has the column's key.
+fn opening(out: &mut String, t: TypeCode, name: &str) {
+    let mut targets = vec![t.enc_name().to_owned()];
+    if NUMBERS.contains(&t) || OTHERS.contains(&t) {
+        targets.push(operand(t));
+    }
+    for target in targets {
+        let target = format!("pg_catalog.{target}");
+        let _ = writeln!(
+            out,
+            "CREATE FUNCTION {target}({name}) RETURNS {target} AS 'MODULE_PATHNAME', 'cfd_soft_open' LANGUAGE C STRICT STABLE PARALLEL RESTRICTED COST 8;\nCREATE CAST ({name} AS {target}) WITH FUNCTION {target}({name}) AS IMPLICIT;"
+        );
+    }
 }
 
 fn definition(out: &mut String, name: &str, category: char, input: &str, column: bool) {

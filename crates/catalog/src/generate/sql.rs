@@ -3,6 +3,7 @@
 use super::wrappers::from_plain;
 use super::{composed, operands};
 use crate::functions::internal_name;
+use crate::signatures::IN_RANGE;
 use crate::*;
 use contract::{Op, OpResult, TypeCode};
 use std::collections::BTreeSet;
@@ -15,6 +16,7 @@ pub(super) fn text(signatures: &Signatures) -> String {
     operation_functions(&mut out, signatures);
     operator_definitions(&mut out, signatures);
     class_definitions(&mut out);
+    ranges(&mut out, signatures);
     named_functions(&mut out, signatures);
     typmod_functions(&mut out, signatures);
     cast_definitions(&mut out, signatures);
@@ -141,7 +143,13 @@ fn enc_list(types: &[TypeCode]) -> String {
 fn is_internal(op: Op) -> bool {
     !matches!(
         op,
-        Op::Cast | Op::Typmod | Op::TypmodExplicit | Op::Extract | Op::DatePart | Op::DateTrunc
+        Op::Cast
+            | Op::Typmod
+            | Op::TypmodExplicit
+            | Op::Extract
+            | Op::DatePart
+            | Op::DateTrunc
+            | Op::InRange
     )
 }
 
@@ -250,6 +258,27 @@ fn class_definitions(out: &mut String) {
                 );
             }
         }
+    }
+}
+
+/// What the operator families say about the frames of windows.
+fn ranges(out: &mut String, signatures: &Signatures) {
+    out.push_str("\n-- Windows with an offset\n");
+    for (_, s) in signatures.iter().filter(|(_, s)| s.op == Op::InRange) {
+        let (types, cost) = (enc_list(&s.args), cost(OpResult::Bool));
+        let head = format!("enc_in_range({types}, bool, bool)");
+        let volatility = match s.args.first() {
+            Some(TypeCode::Timestamptz) => "STABLE",
+            _ => "IMMUTABLE",
+        };
+        function(out, &head, "bool", volatility, cost, &s.symbol());
+    }
+    for (family, of, offset) in IN_RANGE {
+        let (x, y) = (of.enc_name(), offset.enc_name());
+        let _ = writeln!(
+            out,
+            "ALTER OPERATOR FAMILY pg_catalog.{family} USING btree ADD FUNCTION 3 ({x}, {y}) pg_catalog.enc_in_range({x}, {x}, {y}, bool, bool);"
+        );
     }
 }
 

@@ -119,7 +119,7 @@ fn ordered_test(signatures: &crate::Signatures, s: &crate::Signature) -> Option<
 
 fn evaluations(out: &mut String, signatures: &Signatures) {
     out.push_str(
-        "\n/*\n * CFD_EVAL(name, signature, operands): result is a FID\n * CFD_TEST(name, signature, operands): result is a declassified boolean\n * CFD_COMPARE(name, signature, comparison, holds): the same of two operands; it holds for these of the\n *	orders that the comparison tells (1: less, 2: equal, 4: greater)\n * CFD_ORDER(name, signature): B-tree comparison\n * CFD_HASH(name, signature): hash and extended hash\n * CFD_UNIT(name, signature, test): the first argument is a plain field name\n * CFD_NULLABLE(name, signature, test, operands): the result may be NULL though no operand is\n *\n * test is the signature of = on the result: it says whether the result is NULL; 0\n * where it never is.\n */\n",
+        "\n/*\n * CFD_EVAL(name, signature, operands): result is a FID\n * CFD_TEST(name, signature, operands): result is a declassified boolean\n * CFD_COMPARE(name, signature, comparison, holds): the same of two operands; it holds for these of the\n *	orders that the comparison tells (1: less, 2: equal, 4: greater)\n * CFD_ORDER(name, signature): B-tree comparison\n * CFD_HASH(name, signature): hash and extended hash\n * CFD_IN_RANGE(name, signature): whether a row is in the frame of a window\n * CFD_UNIT(name, signature, test): the first argument is a plain field name\n * CFD_NULLABLE(name, signature, test, operands): the result may be NULL though no operand is\n *\n * test is the signature of = on the result: it says whether the result is NULL; 0\n * where it never is.\n */\n",
     );
     for (number, s) in signatures.iter() {
         let symbol = s.symbol();
@@ -134,6 +134,7 @@ fn evaluations(out: &mut String, signatures: &Signatures) {
                 writeln!(out, "CFD_NULLABLE({symbol}, {number}, {test}, {operands})")
             }
             (_, OpResult::Fid) => writeln!(out, "CFD_EVAL({symbol}, {number}, {operands})"),
+            (Op::InRange, _) => writeln!(out, "CFD_IN_RANGE({symbol}, {number})"),
             (_, OpResult::Bool) => match ordered_test(signatures, s) {
                 Some((comparison, holds)) => {
                     writeln!(

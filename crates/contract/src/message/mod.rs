@@ -156,6 +156,33 @@ pub mod rank {
     }
 }
 
+/// Snapshots of statements ([`Kind::Snapshot`]).
+pub mod snapshot {
+    numbers! {
+        /// Flag: the statement may see rows that others changed after its snapshot, because it
+        /// changes or locks rows, and reads what is committed.
+        FOLLOWS: u32 = 1;
+        /// Flag: it is no snapshot, but a statement that was told has ended.
+        ENDS: u32 = 2;
+        /// The largest number of transactions in progress that are told.
+        RUNNING_MAX: usize = 4096;
+        /// The hash of no text.
+        HASH_BEGIN: u64 = 0xcbf2_9ce4_8422_2325;
+        /// By what it is multiplied after each byte.
+        HASH_FACTOR: u64 = 0x0100_0000_01b3;
+    }
+
+    /// Tells the texts of statements apart: FNV-1a, without blanks and semicolons at both ends.
+    #[must_use]
+    pub fn hash(text: &str) -> u64 {
+        let text = text.trim_matches([' ', '\t', '\r', '\n', ';']);
+        let hashed = text.bytes().fold(HASH_BEGIN, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(HASH_FACTOR)
+        });
+        hashed.max(1)
+    }
+}
+
 /// Under which key an envelope is wanted.
 pub mod delivery {
     numbers! {

@@ -409,6 +409,27 @@ messages! {
         partition: u32 => 4 zeros,
     };
 
+    /// Whose rows a statement sees: told when it starts, while something is recorded; and once more
+    /// when it has ended. The keeper does nothing with it but record it.
+    Snapshot = 40, body<'a> {
+        /// Of the client's text ([`super::snapshot::hash`]); 0: a query within the statement before.
+        text: u64,
+        /// LSN up to which there was WAL after the snapshot was taken.
+        position: u64,
+        /// The oldest transaction in progress.
+        xmin: u32,
+        /// The first that had not begun.
+        xmax: u32,
+        /// The statement's own transaction; 0: it has changed nothing yet.
+        own: u32,
+        /// [`super::snapshot::FOLLOWS`] or [`super::snapshot::ENDS`].
+        flags: u32,
+        /// Number of others in progress between these.
+        count: u32 => 4 zeros;
+        /// These.
+        running: List<'a, u32> [count],
+    };
+
     /// Stores the content of an envelope.
     PutEnvelope = 32, body<'a> {
         /// Where to.
@@ -533,6 +554,28 @@ messages! {
         ;
         /// A redo record of adopted values, as it is logged (crate `redo`).
         record: &'a [u8] [],
+    };
+    /// Whether the keeper opens cells of the family `soft_` of a column, and how busy it is.
+    SoftState = 63, body {
+        /// Type of the column.
+        t: TypeCode,
+        /// What [`crate::soft`] calls its shape.
+        shape: u8 => 2 zeros,
+        /// Number of its key.
+        key: u32,
+    } answer {
+        /// 1 if the keeper has the column's key.
+        held: u32,
+        /// How long a cell takes to be opened and compared, as measured at start, in nanoseconds.
+        open: u32,
+        /// How long the last probe took, in nanoseconds.
+        probe: u64,
+        /// The shortest time a probe has taken.
+        usual: u64,
+        /// How many probes there were.
+        probes: u64,
+        /// Segments that have been read back from disk since the keeper has started.
+        faults: u64,
     };
     /// The redo record of a partition's making is in the WAL and on disk.
     PartitionLogged = 51, body {

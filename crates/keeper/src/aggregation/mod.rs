@@ -25,7 +25,7 @@ use crate::account::Account;
 use crate::fail::{self, Failure};
 use crate::program::column::{Column, Data};
 use crate::program::eval::{self, Tools};
-use crate::program::load::{Touched, load};
+use crate::program::load::{Named, Touched, load};
 use crate::program::logic;
 use crate::program::vector::{Context, Meter};
 use crate::provenance::EMPTY;
@@ -321,7 +321,13 @@ impl Aggregation {
                 Operand::Constant(n, t) => {
                     let fid = constants.get(*n).ok_or_else(no_constant)?;
                     let fids = std::slice::from_ref(fid);
-                    load(tools.space, fids, *t, &mut Touched::default(), meter)?
+                    load(
+                        tools.space,
+                        Named::new(fids),
+                        *t,
+                        &mut Touched::default(),
+                        meter,
+                    )?
                 }
             });
         }
@@ -356,7 +362,13 @@ impl Aggregation {
         Ok(match output {
             Output::Key(n, Key::Column(_, t)) => {
                 let fids = self.groups.fids(n, range.clone());
-                load(tools.space, fids, t, &mut Touched::default(), meter)?
+                load(
+                    tools.space,
+                    Named::new(fids),
+                    t,
+                    &mut Touched::default(),
+                    meter,
+                )?
             }
             Output::Key(n, Key::Value(_, t)) => {
                 let mut column = Column::of(t, Data::for_type(t, range.len()));

@@ -7,7 +7,7 @@ use crate::fail::{self, Failure};
 use crate::program::column::{Column, Data, string};
 use crate::program::encoded::{Encoded, Fids};
 use crate::program::eval;
-use crate::program::load::{Touched, load, load_cells};
+use crate::program::load::{Named, Touched, load, load_cells};
 use crate::program::logic;
 use crate::program::vector::Context;
 use crate::space::Space;
@@ -273,14 +273,16 @@ impl<'a> Part<'a> {
         match (self.inputs.get(number).ok_or_else(lost)?, t) {
             (Input::Fids(v), Some(t)) => {
                 let fids = v.get(self.first..self.first + self.rows).unwrap_or(&[]);
-                load(self.space, fids, t, &mut touched, meter)
+                load(self.space, Named::new(fids), t, &mut touched, meter)
             }
             (Input::Cells(bytes, ends), Some(t)) => {
                 let rows = self.first..self.first + self.rows;
                 let cells = rows.map(|row| string(bytes, ends, row));
                 load_cells(self.space, cells, t, &mut touched, meter)
             }
-            (Input::Same(fid), Some(t)) => load(self.space, &[*fid], t, &mut touched, meter),
+            (Input::Same(fid), Some(t)) => {
+                load(self.space, Named::new(&[*fid]), t, &mut touched, meter)
+            }
             (raw @ Input::Raw(..), None) => {
                 let truth = |row| match raw.raw(self.first + row) {
                     Some(v) => u8::from(v != 0),

@@ -8,44 +8,53 @@
 //! labelled before it becomes available; without `require_grants` nothing is labelled or checked.
 
 use super::Connection;
+use super::operands::Operands;
 use crate::derived;
 use crate::fail::{self, Failure};
 use crate::masks::Mask;
 use crate::program::Program;
-use crate::program::encoded::{Encoded, Fids};
 use crate::provenance::{self, Origin, UNKNOWN, UNNAMED, column_id};
+use crate::quick::{Map, Set};
 use crate::told::Tally;
 use contract::envelope::Origin as Maker;
 use contract::{Fid, body};
 use envelope::Envelope;
 use grant::{Grant, Lease, family};
-use std::collections::{HashMap, HashSet};
+use std::cell::Cell;
+use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
-use store::{ColumnId, Label, Window};
+use store::{ColumnId, Label};
 use values::Error;
+
+/// The most recent ones of what is remembered, which are found without hashing.
+#[derive(Default)]
+pub(super) struct Latest {
+    /// Labels of columns, by partition.
+    columns: [Cell<Option<(u32, Label)>>; LATEST],
+    /// What was found to be covered.
+    covered: [Cell<Option<(Label, u8)>>; LATEST],
+}
 
 /// A channel's cache of labels and grants.
 #[derive(Default)]
 pub(super) struct Remembered {
-    /// Labels of columns, by partition; the most recent ones can be found without hashing.
-    columns: HashMap<u32, Label>,
-    latest: [Option<(u32, Label)>; LATEST],
-    latest_covered: [Option<(Label, u8)>; LATEST],
+    /// Labels of columns, by partition.
+    columns: Map<u32, Label>,
     /// The tallies to which disclosures are added.
     latest_tallied: [Option<(Label, Arc<Tally>)>; LATEST],
     /// The masks shown instead of values, valid until the policies change.
-    pub(super) masks: HashMap<Label, Option<Mask>>,
+    pub(super) masks: Map<Label, Option<Mask>>,
     /// The names by which a column has a budget, valid as long as the masks.
     pub(super) budgeted: HashMap<ColumnId, Vec<ColumnId>>,
-    unions: HashMap<(Label, Label), Label>,
+    unions: Map<(Label, Label), Label>,
     /// What was found to be covered. Grants only grow as long as the client is the same.
-    covered: HashSet<(Label, u8)>,
+    covered: Set<(Label, u8)>,
     /// Partitions of columns whose keys the client may have.
-    pub(super) deliverable: HashSet<u32>,
+    pub(super) deliverable: Set<u32>,
     /// Columns whose values have left in export envelopes.
-    pub(super) exported: HashSet<u32>,
+    pub(super) exported: Set<u32>,
     /// Labels of values from export envelopes, and the partitions that they may enter.
-    pub(super) taken: HashSet<(Label, u32)>,
+    pub(super) taken: Set<(Label, u32)>,
     /// For tokens: labels of the columns, by the number of the tokens.
     tokens: HashMap<u64, Vec<Label>>,
 }
@@ -73,25 +82,6 @@ impl Remembered {
 const LATEST: usize = 8;
 /// If there are more numbers of tokens, they are dropped together with the key of the tokens.
 const TOKENS_MAX: usize = 4096;
-/// Maximum number of different labels of one run that are united one by one.
-const DISTINCT_MAX: usize = 64;
-
-/// Operands, as far as they matter for grants.
-#[derive(Clone, Copy)]
-pub(super) struct Operands {
-    /// What they were computed from.
-    pub label: Label,
-    /// They are stored values of one column.
-    pub one_column: bool,
-}
-
-impl Operands {
-    /// No operands.
-    pub(super) const NONE: Operands = Operands {
-        label: provenance::EMPTY,
-        one_column: true,
-    };
-}
 
 impl Connection {
     /// Processes a grant of the client.
@@ -149,100 +139,19 @@ impl Connection {
         remembered.masks.clear();
         remembered.budgeted.clear();
         remembered.deliverable.clear();
-        remembered.latest_covered = Default::default();
+        self.latest.covered.iter().for_each(|place| place.set(None));
     }
 
-    /// Returns what the operands were computed from.
-    pub(super) fn operands(&self, fids: &[Fid]) -> Result<Operands, Failure> {
-        if !self.is_bound() {
-            return Ok(Operands {
-                label: 0,
-                one_column: false,
-            });
-        }
-        let mut all = Operands::NONE;
-        let mut column = None;
-        let mut rest = fids;
-        while let Some(first) = rest.first() {
-            let partition = first.partition();
-            let same = |fid: &Fid| fid.partition() == partition;
-            let length = rest.iter().position(|fid| !same(fid)).unwrap_or(rest.len());
-            let (run, later) = rest.split_at(length);
-            rest = later;
-            if partition == 0 {
-                continue;
-            }
-            all.one_column &= !first.is_temporary() && column.is_none_or(|c| c == partition);
-            column = Some(partition);
-            let label = self.label_of_run(partition, run.iter().map(|fid| fid.slot()))?;
-            all.label = self.union(all.label, label)?;
-        }
-        Ok(all)
-    }
-
-    /// Returns what the previous operands together with these were computed from.
-    pub(super) fn more_operands(
-        &self,
-        before: Operands,
-        fids: &[Fid],
-    ) -> Result<Operands, Failure> {
-        let now = self.operands(fids)?;
-        let label = self.union(before.label, now.label)?;
-        let one = before.label == provenance::EMPTY || before.label == label;
-        Ok(Operands {
-            label,
-            one_column: before.one_column && now.one_column && one,
-        })
-    }
-
-    pub(super) fn label_of_run(
-        &self,
-        partition: u32,
-        slots: impl Iterator<Item = u64>,
-    ) -> Result<Label, Failure> {
-        if !Fid::new(partition, 0).is_temporary() {
-            return self.label_of_column(partition);
-        }
-        let distinct = self
-            .space
-            .with_arena(partition, |arena| distinct(&arena.read(), slots))?;
-        distinct
-            .into_iter()
-            .try_fold(provenance::EMPTY, |all, label| self.union(all, label))
-    }
-
-    /// Returns what the rows of a batch's column were computed from.
-    pub(super) fn column_operands(
-        &self,
-        column: &Encoded<'_>,
-        rows: usize,
-    ) -> Result<Operands, Failure> {
-        if !self.is_bound() {
-            return Ok(Operands::NONE);
-        }
-        if let Encoded::Cells(cells) = column {
-            return Ok(Operands {
-                label: self.label_of_each(cells.iter().copied())?,
-                one_column: false,
-            });
-        }
-        match column.all_fids(rows)? {
-            Fids::Each(fids) => self.operands(&fids),
-            Fids::Same(fid) => self.operands(&[fid]),
-        }
-    }
-
+    #[inline]
     pub(super) fn label_of_column(&self, partition: u32) -> Result<Label, Failure> {
-        let place = partition as usize % LATEST;
-        if let Some(Some((known, label))) = self.remembered.borrow().latest.get(place)
-            && *known == partition
+        let place = self.latest.columns.get(partition as usize % LATEST);
+        if let Some(Some((known, label))) = place.map(Cell::get)
+            && known == partition
         {
-            return Ok(*label);
+            return Ok(label);
         }
         let label = self.find_label_of_column(partition)?;
-        if let Some(latest) = self.remembered.borrow_mut().latest.get_mut(place) {
-            *latest = Some((partition, label));
-        }
+        place.inspect(|place| place.set(Some((partition, label))));
         Ok(label)
     }
 
@@ -301,21 +210,21 @@ impl Connection {
         if !self.is_bound() {
             return Ok(());
         }
-        let place = usize::from(label) % LATEST;
-        if self.remembered.borrow().latest_covered.get(place) == Some(&Some((label, families))) {
-            return Ok(());
+        let place = self.latest.covered.get(usize::from(label) % LATEST);
+        match place.map(Cell::get) == Some(Some((label, families))) {
+            true => Ok(()),
+            false => self.authorise_other(label, families),
         }
-        let known = self
-            .remembered
-            .borrow()
-            .covered
-            .contains(&(label, families));
-        if !known {
+    }
+
+    #[cold]
+    fn authorise_other(&self, label: Label, families: u8) -> Result<(), Failure> {
+        let known = (label, families);
+        if !self.remembered.borrow().covered.contains(&known) {
             self.ask(label, families)?;
         }
-        if let Some(latest) = self.remembered.borrow_mut().latest_covered.get_mut(place) {
-            *latest = Some((label, families));
-        }
+        let place = self.latest.covered.get(usize::from(label) % LATEST);
+        place.inspect(|place| place.set(Some(known)));
         Ok(())
     }
 
@@ -535,23 +444,4 @@ impl Connection {
         self.remembered.borrow_mut().tokens.insert(number, now);
         done
     }
-}
-
-/// The labels of slots; if there are too many, they are treated as unknown.
-fn distinct(window: &Window, slots: impl Iterator<Item = u64>) -> Vec<Label> {
-    let mut labels: Vec<Label> = Vec::new();
-    let mut last = None;
-    for slot in slots {
-        let label = window.label(slot).unwrap_or(UNKNOWN);
-        if last != Some(label) {
-            last = Some(label);
-            if !labels.contains(&label) {
-                labels.push(label);
-            }
-            if labels.len() > DISTINCT_MAX {
-                return vec![UNKNOWN];
-            }
-        }
-    }
-    labels
 }

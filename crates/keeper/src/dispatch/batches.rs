@@ -5,13 +5,14 @@
 //! an error of the request, and it is not kept for later.
 
 use super::Connection;
-use super::authorise::Operands;
+use super::operands::Operands;
 use super::telling::as_told;
 use crate::fail::{self, Failure};
 use crate::program::Program;
 use crate::program::batch::Wide;
 use crate::program::encoded::Encoded;
 use crate::program::groups::Groups;
+use crate::program::pure;
 use crate::told::Told;
 use contract::codec::{Each, Part};
 use contract::message::column::Columns;
@@ -58,13 +59,9 @@ impl Connection {
     }
 
     /// Returns what each column of a batch was computed from.
-    pub(super) fn batch_operands(
-        &self,
-        columns: &[Encoded<'_>],
-        rows: usize,
-    ) -> Result<Vec<Operands>, Failure> {
+    pub(super) fn batch_operands(&self, columns: &[Encoded<'_>]) -> Result<Vec<Operands>, Failure> {
         self.count_cells(columns.iter().map(|column| column.cells().len()).sum());
-        let of = |column| self.column_operands(column, rows);
+        let of = |column| self.column_operands(column);
         columns.iter().map(of).collect()
     }
 
@@ -95,7 +92,7 @@ impl Connection {
             places.push(first);
         }
         let columns = columns(body.batch, rows)?;
-        let operands = self.batch_operands(&columns, rows)?;
+        let operands = self.batch_operands(&columns)?;
         let mut marked = Vec::with_capacity(targets.len());
         for (place, program) in places.iter().zip(&targets) {
             marked.push((*place, self.authorise_program(program, &operands)?));
@@ -140,21 +137,60 @@ impl Connection {
             return Err(misfit());
         }
         let columns = columns(body.batch, rows)?;
-        let label = self.authorise_program(&program, &self.batch_operands(&columns, rows)?)?;
+        let label = self.authorise_program(&program, &self.batch_operands(&columns)?)?;
+        let request = pure::Request {
+            program: &program,
+            columns: &columns,
+            rows,
+            wanted,
+        };
+        let name = self.name_request(&request);
+        let width = match result {
+            OpResult::Hash => size_of::<u64>(),
+            _ => 1,
+        };
+        if let Some(good) = self.known_answer(name.as_ref(), width) {
+            return self.told(label, as_told(result), good);
+        }
         let wide = Wide {
             programs: &[program],
             columns: &columns,
             rows,
         };
-        let width = match result {
-            OpResult::Hash => size_of::<u64>(),
-            _ => 1,
-        };
         let good = self.reply_revealed(width, |this, reply| {
             wide.declassify(this.tools(), wanted, reply)
         })?;
-        self.told(label, as_told(result), good)?;
-        Ok(())
+        self.know_answer(name.as_ref(), good, width);
+        self.told(label, as_told(result), good)
+    }
+
+    /// None if there is no cache, or the answer depends on more than the request.
+    fn name_request(&self, request: &pure::Request<'_>) -> Option<pure::Name> {
+        self.keeper.cells.answers.as_ref()?;
+        request.name(self.tools())
+    }
+
+    /// Answers a request as before if it was the same, and returns the number of results. What it
+    /// asks for was authorised just now.
+    fn known_answer(&mut self, name: Option<&pure::Name>, width: usize) -> Option<usize> {
+        let answers = self.keeper.cells.answers.as_ref()?;
+        if !answers.get(name?, &mut self.reply) {
+            return None;
+        }
+        let good = (self.reply.len() - Revealed::FIXED) / width;
+        let counters = &self.session.counters;
+        counters.declassified.fetch_add(good as u64, Relaxed);
+        Some(good)
+    }
+
+    /// Keeps an answer without an error.
+    fn know_answer(&self, name: Option<&pure::Name>, good: usize, width: usize) {
+        let (Some(answers), Some(name)) = (&self.keeper.cells.answers, name) else {
+            return;
+        };
+        if self.reply.len() == Revealed::FIXED + good * width {
+            answers.put(name, &self.reply);
+        }
     }
 
     pub(super) fn declassify_groups(
@@ -173,7 +209,7 @@ impl Connection {
             return Err(fail::malformed("The groups have other rows than the batch.").into());
         }
         let columns = columns(body.batch, rows)?;
-        let label = self.authorise_program(&program, &self.batch_operands(&columns, rows)?)?;
+        let label = self.authorise_program(&program, &self.batch_operands(&columns)?)?;
         let wide = Wide {
             programs: &[program],
             columns: &columns,

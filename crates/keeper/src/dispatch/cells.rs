@@ -217,6 +217,22 @@ impl Connection {
         Ok(())
     }
 
+    /// Whose key was given is no secret: the columns are in everybody's catalog, and a cast tells.
+    pub(super) fn soft_state(&mut self, body: body::SoftState) -> Result<(), Failure> {
+        let keeper = &self.keeper;
+        let probe = keeper.probe.latest();
+        let held = keeper.cells.has_transferred((body.t, body.shape, body.key));
+        self.answer(&answer::SoftState {
+            held: u32::from(held),
+            open: probe.open,
+            probe: probe.last,
+            usual: probe.usual,
+            probes: probe.count,
+            faults: keeper.store.paging().faults,
+        });
+        Ok(())
+    }
+
     /// Seals cells of a column anew. One that cannot be opened, or is another column's, is left out.
     pub(super) fn cell_reseal(&mut self, body: body::CellReseal<'_>) -> Result<(), Failure> {
         self.need_client()?;

@@ -6,6 +6,7 @@ use super::telling::as_told;
 use crate::fail::{self, Failure};
 use crate::operators;
 use crate::program::eval::{Batch, Target, Tools};
+use crate::program::load::Named;
 use crate::program::{scalar, vector};
 use crate::signatures::{Kernel, Operation};
 use contract::codec::List;
@@ -74,9 +75,23 @@ impl<'a> Request<'a> {
     }
 }
 
+impl Single {
+    /// Partitions of stored operands, once each; 0: none.
+    #[inline]
+    fn stored(&self) -> [u32; 2] {
+        let stored = |fid: Fid| match fid.is_temporary() {
+            true => 0,
+            false => fid.partition(),
+        };
+        // If there is one operand, the other is `INVALID`.
+        let [a, b] = self.fids.map(stored);
+        [a, if a == b { 0 } else { b }]
+    }
+}
+
 /// A row that was revealed but is not counted yet.
 pub(super) struct Unsettled {
-    single: Single,
+    stored: [u32; 2],
     result: OpResult,
     label: Label,
 }
@@ -116,8 +131,12 @@ impl Connection {
         let single = request.single(self.singles_below);
         self.may_evaluate(request, single)?;
         if let Some(single) = single {
-            let label = self.authorise_single(request.program, single)?;
-            let entry = self.eval_one(request, single)?;
+            let operation = self.operation(request.program)?;
+            let label = self.authorise_single(operation, single)?;
+            let entry = match self.whole_result(operation, single) {
+                Some(value) => Entry::Value(value),
+                None => self.eval_one(request, single)?,
+            };
             self.space.set(first, entry, label)?;
             return Ok(None);
         }
@@ -136,16 +155,18 @@ impl Connection {
     /// value (`may_fit`).
     #[inline]
     fn may_evaluate(&self, request: &Request<'_>, single: Option<Single>) -> Result<(), Error> {
-        let client = self.need_client();
+        if self.client.is_some() {
+            return Ok(());
+        }
         let fits = |single: Single| {
             let operation = self.operation(request.program);
             single.columns == 1
                 && single.fids[0].is_temporary()
                 && operation.is_ok_and(|o| matches!(o.op, Op::Typmod | Op::TypmodExplicit))
         };
-        match client.is_err() && single.is_some_and(fits) {
+        match single.is_some_and(fits) {
             true => Ok(()),
-            false => client,
+            false => self.need_client(),
         }
     }
 
@@ -159,16 +180,15 @@ impl Connection {
 
     /// Returns the label of the result of an operation on a single row, if authorised.
     #[inline]
-    fn authorise_single(&self, program: u32, single: Single) -> Result<Label, Failure> {
+    fn authorise_single(&self, operation: &Operation, single: Single) -> Result<Label, Failure> {
         if !self.is_bound() {
             return Ok(0);
         }
         let fids = single.fids.get(..single.columns).unwrap_or(&[]);
-        let operands = self.operands(fids)?;
-        let operation = self.operation(program)?;
+        let operands = self.operands_of_row(fids)?;
         match operation.is_comparison() {
             true => self.authorise_order(operands)?,
-            false => self.authorise(operands.label, operation.family())?,
+            false => self.authorise(operands.label, operation.family)?,
         }
         Ok(operands.label)
     }
@@ -178,14 +198,14 @@ impl Connection {
         if !self.is_bound() {
             return Ok(0);
         }
-        let operands = self.operands(batch.fids)?;
+        let operands = self.operands_of_columns(batch.columns)?;
         match batch.target {
             Target::One(operation, _) if operation.is_comparison() => {
                 self.authorise_order(operands)?;
                 Ok(operands.label)
             }
             Target::One(operation, _) => {
-                self.authorise(operands.label, operation.family())?;
+                self.authorise(operands.label, operation.family)?;
                 Ok(operands.label)
             }
             Target::Program(program) => {
@@ -217,9 +237,11 @@ impl Connection {
             program.map(|program| Target::Program(program))
         };
         let done = target.map_err(Failure::from).and_then(|target| {
+            let columns = fids.chunks_exact(request.rows.max(1)).map(Named::new);
             let batch = Batch {
                 target,
                 fids: &fids,
+                columns: &columns.collect::<Vec<_>>(),
                 rows: request.rows,
             };
             use_it(self, batch, &mut reply)
@@ -233,6 +255,35 @@ impl Connection {
     fn operation(&self, program: u32) -> Result<&Operation, Error> {
         let operation = self.keeper.table.operation(program);
         operation.ok_or_else(fail::no_such_program)
+    }
+
+    /// The operands of an operation on two integers, if they are at hand.
+    #[inline]
+    fn two_ints(&self, operation: &Operation, single: Single) -> Option<[i64; 2]> {
+        match operation.args.as_slice() {
+            [ta, tb] if operation.whole && single.columns == 2 => {
+                self.space.two_ints(single.fids, [*ta, *tb])
+            }
+            _ => None,
+        }
+    }
+
+    /// The value of such an operation.
+    #[inline]
+    fn whole_result(&self, operation: &Operation, single: Single) -> Option<Value> {
+        let [a, b] = self.two_ints(operation, single)?;
+        scalar::whole(operation, a, b)
+    }
+
+    /// What is answered to such a comparison.
+    #[inline]
+    fn whole_answer(&self, operation: &Operation, single: Single) -> Option<u8> {
+        let [a, b] = self.two_ints(operation, single)?;
+        let order = a.cmp(&b);
+        match operation.op {
+            Op::Cmp => Some(order as i8 as u8),
+            op => scalar::holds(op, order).map(u8::from),
+        }
     }
 
     /// Evaluates an operation on one row.
@@ -256,12 +307,6 @@ impl Connection {
         let [a, b] = single.fids;
         match (operation.args.as_slice(), single.columns) {
             ([ta, tb], 2) => {
-                if operation.whole
-                    && let Some([a, b]) = self.space.two_ints([a, b], [*ta, *tb])
-                    && let Some(value) = scalar::whole(operation, a, b)
-                {
-                    return Ok(Entry::Value(value));
-                }
                 let fast = self
                     .space
                     .look_at_two([a, b], [*ta, *tb], scratch, |a, b| {
@@ -336,15 +381,54 @@ impl Connection {
 
     #[inline]
     fn declassify_one(&mut self, request: &Request<'_>, single: Single) -> Result<(), Failure> {
-        let mut scratch = std::mem::take(&mut self.scratch);
-        let done = self.reveal(request, single, &mut scratch);
-        self.scratch = scratch;
-        let (revealed, result, label) = done?;
+        let operation = self.operation(request.program)?;
+        let fids = single.fids.get(..single.columns).unwrap_or(&[]);
+        self.may_declassify(operation, fids)?;
+        let label = self.authorise_single(operation, single)?;
+        let result = operation.result();
+        let Some(answer) = self.whole_answer(operation, single) else {
+            return self.declassify_other(request, single, label);
+        };
+        self.spend_single(single, result, label)?;
+        self.reply.push(answer);
+        self.settle_later(single, result, label);
+        Ok(())
+    }
+
+    #[inline]
+    fn settle_later(&mut self, single: Single, result: OpResult, label: Label) {
         self.unsettled = Some(Unsettled {
-            single,
+            stored: single.stored(),
             result,
             label,
         });
+    }
+
+    #[inline]
+    fn spend_single(&self, single: Single, result: OpResult, label: Label) -> Result<(), Failure> {
+        match self.keeper.viewers.has_budgets() {
+            true => self.spend(
+                self.label_or_stored(label, single.stored()),
+                as_told(result),
+                1,
+            ),
+            false => Ok(()),
+        }
+    }
+
+    #[inline(never)]
+    fn declassify_other(
+        &mut self,
+        request: &Request<'_>,
+        single: Single,
+        label: Label,
+    ) -> Result<(), Failure> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let done = self.reveal(request, single, &mut scratch);
+        self.scratch = scratch;
+        let (revealed, result) = done?;
+        self.spend_single(single, result, label)?;
+        self.settle_later(single, result, label);
         match (revealed, result) {
             (Revealed::Null, OpResult::Hash) => self.reply.extend_from_slice(&[0; 8]),
             (Revealed::Null, _) => self.reply.push(NULL_RESULT),
@@ -360,36 +444,33 @@ impl Connection {
     #[inline]
     pub fn settle(&mut self) {
         if let Some(last) = self.unsettled.take() {
-            let Single { fids, columns } = last.single;
-            let fids = fids.get(..columns).unwrap_or(&[]);
-            self.count(fids, last.result);
-            self.tally_of(last.label, as_told(last.result), fids);
+            for number in last.stored {
+                if number != 0
+                    && let Some(partition) = self.keeper.store.get(number)
+                {
+                    partition.reveal(last.result, 1);
+                }
+            }
+            let label = self.label_or_stored(last.label, last.stored);
+            self.tally(label, as_told(last.result), 1);
             let counters = &self.session.counters;
             counters.declassified.fetch_add(1, Relaxed);
         }
     }
 
-    #[inline]
     fn reveal(
         &self,
         request: &Request<'_>,
         single: Single,
         scratch: &mut Vec<u8>,
-    ) -> Result<(Revealed, OpResult, Label), Failure> {
+    ) -> Result<(Revealed, OpResult), Failure> {
         let operation = self.operation(request.program)?;
-        let fids = single.fids.get(..single.columns).unwrap_or(&[]);
-        self.may_declassify(operation, fids)?;
-        let label = self.authorise_single(request.program, single)?;
         let revealed = match (operation.args.as_slice(), single.columns) {
             ([ta, tb], 2) => self.reveal_two(operation, single.fids, [*ta, *tb], scratch)?,
             ([t], 1) => self.reveal_single(operation, single.fids, *t)?,
             _ => return Err(misfit()),
         };
-        let result = operation.result();
-        if self.keeper.viewers.has_budgets() {
-            self.spend(self.label_or_stored(label, fids), as_told(result), 1)?;
-        }
-        Ok((revealed, result, label))
+        Ok((revealed, operation.result()))
     }
 
     #[inline]

@@ -33,6 +33,8 @@ pub(super) struct Collection {
     from: u64,
     /// The batch that `GarbageSwept` will confirm.
     batch: Batch,
+    /// LSN at which it is freed, if something is recorded.
+    position: u64,
 }
 
 struct Collected {
@@ -120,6 +122,7 @@ impl Connection {
             at: 0,
             from: 0,
             batch: Batch::Nothing,
+            position: 0,
         };
         let mut begun = Ok(());
         for listed in list.iter().filter(|l| of(&l.key)) {
@@ -214,12 +217,21 @@ impl Connection {
         Ok(())
     }
 
+    /// Only what is recorded of it counts; a collection remembers where it is.
+    pub(super) fn snapshot(&mut self, body: body::Snapshot<'_>) -> Result<(), Failure> {
+        if let Some(collection) = &mut self.collection {
+            collection.position = body.position;
+        }
+        Ok(())
+    }
+
     pub(super) fn garbage_swept(&mut self) -> Result<(), Failure> {
         let keeper = &self.keeper;
         let collection = self.collection.as_mut().ok_or_else(not_begun)?;
         let swept = match std::mem::replace(&mut collection.batch, Batch::Nothing) {
             Batch::Nothing => return Err(fail::malformed("There is no batch to confirm.").into()),
             Batch::Values(values) => {
+                keeper.recorder.freed(collection.position, &values);
                 keeper.delivery.forget();
                 let durable = keeper.durable.is_some();
                 let freed = values.iter().filter(|fid| match durable {

@@ -58,9 +58,16 @@ impl Connection {
     /// Everything up to a position in the ring has been dealt with.
     #[inline]
     pub fn dealt_with(&self, position: u64) {
-        if let (Some((_, progress)), true) = (&self.held.channel, self.held.known) {
+        if (self.held.known || self.tape.is_some())
+            && let Some((_, progress)) = &self.held.channel
+        {
             progress.done(position);
-            self.keeper.leases.moved();
+            if let Some(tape) = &self.tape {
+                tape.follow(progress);
+            }
+            if self.held.known {
+                self.keeper.leases.moved();
+            }
         }
     }
 

@@ -23,6 +23,7 @@ mod join;
 mod leases;
 mod ledger;
 mod load;
+mod operands;
 mod policy;
 mod programs;
 mod rank;
@@ -120,6 +121,7 @@ pub struct Connection {
     token_key: Option<Zeroizing<[u8; 16]>>,
     /// Of labels and grants.
     remembered: RefCell<authorise::Remembered>,
+    latest: authorise::Latest,
     /// What is recorded of it goes there.
     tape: Option<Arc<Tape>>,
     /// What will be recorded once its answer was sent.
@@ -199,6 +201,7 @@ impl Connection {
             statement,
             token_key: None,
             remembered: RefCell::default(),
+            latest: authorise::Latest::default(),
             tape,
             answered: None,
             singles_below: FIRST_HANDLE,
@@ -278,10 +281,14 @@ impl Connection {
         None
     }
 
+    fn may_answer(&self, kind: Kind) -> Result<(), Failure> {
+        self.worker.may_ask(kind)?;
+        Ok(self.may_go_on(kind)?)
+    }
+
     fn answered(&mut self, kind: Kind, body: &[u8]) -> Result<(), Failure> {
         self.shrink();
-        self.worker.may_ask(kind)?;
-        self.may_go_on(kind)?;
+        self.may_answer(kind)?;
         match kind {
             Kind::Declassify => self.declassify(take(body)?),
             Kind::DeclassifyBatch => self.declassify_batch(take(body)?),
@@ -303,6 +310,7 @@ impl Connection {
             Kind::CellHash => self.cell_hash(take(body)?),
             Kind::CellToken => self.cell_token(take(body)?),
             Kind::CellKey => self.cell_key(take(body)?),
+            Kind::SoftState => self.soft_state(take(body)?),
             Kind::CellReseal => self.cell_reseal(take(body)?),
             Kind::Ping | Kind::Fence => Ok(()),
             Kind::Policy => self.policy(take(body)?),
@@ -377,6 +385,7 @@ impl Connection {
             Kind::PartitionDrop => self.partition_drop(take(body)?),
             Kind::Settings => self.settings(take(body)?),
             Kind::Clock => self.clock(take(body)?),
+            Kind::Snapshot => self.snapshot(take(body)?),
             // What it says is for the tape only (`recorded`).
             Kind::Statement => take::<body::Statement>(body).map(|_| ()),
             Kind::Forget => {

@@ -47,9 +47,14 @@ impl Connection {
     /// Whether the result of an operation on these operands (column by column) may be declassified.
     #[inline]
     pub(super) fn may_declassify(&self, operation: &Operation, fids: &[Fid]) -> Result<(), Error> {
-        if self.client.is_some() {
-            return Ok(());
+        match self.client {
+            Some(_) => Ok(()),
+            None => self.may_declassify_alone(operation, fids),
         }
+    }
+
+    #[cold]
+    fn may_declassify_alone(&self, operation: &Operation, fids: &[Fid]) -> Result<(), Error> {
         let named = fids.iter().find(|fid| **fid != Fid::INVALID);
         match operation.is_comparison() && within_one_column(fids) {
             true => named.map_or(Ok(()), |fid| self.may_order(fid.partition())),

@@ -7,10 +7,10 @@
 //! other, as in `Declassify`.
 
 use super::Connection;
-use super::authorise::Operands;
+use super::operands::Operands;
 use super::policy::within_one_column;
 use crate::fail::{self, Failure};
-use crate::program::load::{Touched, load};
+use crate::program::load::{Named, Touched, load};
 use crate::program::vector::Meter;
 use crate::rank::{Key, Ranks, Set};
 use crate::told::Told;
@@ -124,6 +124,7 @@ impl Connection {
                 column.partition = one_column(words, column.partition)?;
                 column.partition.map_or(Ok(()), |p| self.may_order(p))?;
             }
+            let words = Named::new(words);
             if let Some(before) = operands.get_mut(index - 1) {
                 *before = self.more_operands(*before, words)?;
             }

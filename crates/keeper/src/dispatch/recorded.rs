@@ -41,6 +41,9 @@ impl Drop for Answered {
     }
 }
 
+/// How often a recorded channel looks for what it was sent without being woken.
+const LOOK: Duration = Duration::from_millis(200);
+
 /// Replaces the name of a column in a log of calls if there is none.
 const COMPUTED: &str = "computed";
 
@@ -95,6 +98,13 @@ impl Connection {
         tape.begin_answer();
         self.answered = Some(Answered { tape, from, error });
         done
+    }
+
+    /// In which intervals the channel looks at its ring while nobody wakes it: what is told for a
+    /// recording wakes nobody.
+    #[inline]
+    pub fn looks_every(&self) -> Option<Duration> {
+        self.tape.as_ref().map(|_| LOOK)
     }
 
     /// Records a request whose answer was sent.

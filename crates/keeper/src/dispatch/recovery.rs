@@ -59,6 +59,7 @@ impl Worker {
                 | Forget
                 | Kind::Settings
                 | Kind::Clock
+                | Kind::Snapshot
                 | Kind::Stats
                 | Kind::PolicyLog
                 | Kind::PolicyLogged

@@ -83,7 +83,7 @@ impl Connection {
         if let Some(of) = known.filter(|of| of.log == body.log)
             && let Some(version) = self.shown_version(body, &of.ledger)?
         {
-            let columns = columns(body);
+            let columns = columns(body, |name| signing.shows(source, name));
             let proven = Proven { version, columns };
             signing.shown.waiting.insert(body.number, proven);
         }
@@ -217,22 +217,23 @@ impl Shows<'_> {
     }
 }
 
-fn columns(body: &body::LedgerRow<'_>) -> Columns {
+/// What the version says of the columns that are wanted.
+fn columns(body: &body::LedgerRow<'_>, wanted: impl Fn(&str) -> bool) -> Columns {
     let said = |cell: LedgerCell<'_>| match (cell.t, cell.hashed) {
         (Some(_), _) => Said::Protected(cell.fid),
         (None, 0) => Said::Plain(cell.type_name.to_owned(), cell.bytes.to_vec()),
         (None, _) => Said::Hashed(cell.type_name.to_owned(), cell.bytes.to_vec()),
     };
-    let cells = body.cells.iter();
+    let cells = body.cells.iter().filter(|cell| wanted(cell.name));
     let mut columns: Columns = cells
         .map(|cell| (cell.name.to_owned(), said(cell)))
         .collect();
     // These are not hashed as columns.
     let mut own = |name: &str, type_name: &str, bytes: &[u8]| {
-        columns.insert(
-            name.to_owned(),
-            Said::Plain(type_name.to_owned(), bytes.to_vec()),
-        );
+        if wanted(name) {
+            let said = Said::Plain(type_name.to_owned(), bytes.to_vec());
+            columns.insert(name.to_owned(), said);
+        }
     };
     own("sn", "bigint", &body.sn.to_ne_bytes());
     own(

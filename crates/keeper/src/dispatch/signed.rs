@@ -43,6 +43,17 @@ pub(super) struct Signing {
     pub(super) shown: Sources,
 }
 
+impl Signing {
+    /// Whether a column of the result shows this column of a source.
+    pub(super) fn shows(&self, source: u8, name: &str) -> bool {
+        let named = |c: &Collected| {
+            let origin = c.column.origin.as_ref();
+            origin.is_some_and(|[_, _, column]| column == name)
+        };
+        self.columns.iter().any(|c| c.version == source && named(c))
+    }
+}
+
 /// A column of the result.
 struct Collected {
     column: Column,

@@ -3,6 +3,7 @@
 
 use super::Connection;
 use crate::fail::Failure;
+use crate::lru::Lru;
 use contract::{Kind, answer};
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -66,6 +67,8 @@ impl Connection {
             ("segments_ahead_used_total", paging.ahead_used),
         ]
         .into_iter()
+        .chain(cache_lines(CELLS, keeper.cells.cache.as_ref()))
+        .chain(cache_lines(ANSWERS, keeper.cells.answers.as_ref()))
         .chain(keeper.recorder.lines())
         {
             let _ = writeln!(text, "{name} {value}");
@@ -124,6 +127,27 @@ impl Connection {
         let answered = self.messages().filter(|(kind, _)| kind.is_answered());
         answered.map(|(_, count)| count).sum()
     }
+}
+
+const CELLS: [&str; 3] = [
+    "cell_cache_bytes",
+    "cell_cache_hits_total",
+    "cell_cache_misses_total",
+];
+const ANSWERS: [&str; 3] = [
+    "answer_cache_bytes",
+    "answer_cache_hits_total",
+    "answer_cache_misses_total",
+];
+
+fn cache_lines(names: [&'static str; 3], cache: Option<&Lru>) -> [(&'static str, u64); 3] {
+    let counts = cache.map(Lru::counts).unwrap_or_default();
+    let [bytes, hits, misses] = names;
+    [
+        (bytes, counts.bytes),
+        (hits, counts.hits),
+        (misses, counts.misses),
+    ]
 }
 
 fn column_lines(text: &mut String, number: u32, column: &PartitionStatistics) {

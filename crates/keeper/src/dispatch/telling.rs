@@ -38,7 +38,7 @@ impl Connection {
     }
 
     #[inline]
-    fn tally(&self, label: Label, what: Told, rows: usize) {
+    pub(super) fn tally(&self, label: Label, what: Told, rows: usize) {
         if rows == 0 || label == 0 {
             return;
         }
@@ -130,27 +130,32 @@ impl Connection {
         fids: &[Fid],
         rows: usize,
     ) -> Result<(), Failure> {
-        self.told(self.label_or_stored(label, fids), what, rows)
+        let label = match label {
+            0 => {
+                let stored = fids.iter().filter(|fid| !fid.is_temporary());
+                self.label_of_stored(stored.map(|fid| fid.partition()))
+            }
+            label => label,
+        };
+        self.told(label, what, rows)
     }
 
-    /// Like [`Self::told_of`], for something already disclosed.
     #[inline]
-    pub(super) fn tally_of(&self, label: Label, what: Told, fids: &[Fid]) {
-        self.tally(self.label_or_stored(label, fids), what, 1);
-    }
-
-    #[inline]
-    pub(super) fn label_or_stored(&self, label: Label, fids: &[Fid]) -> Label {
+    pub(super) fn label_or_stored(&self, label: Label, stored: [u32; 2]) -> Label {
         match label {
-            0 => self.label_of_stored(fids),
+            0 => self.label_of_stored(stored.into_iter()),
             label => label,
         }
     }
 
-    fn label_of_stored(&self, fids: &[Fid]) -> Label {
-        let stored = fids.iter().filter(|fid| !fid.is_temporary());
-        let mut labels = stored.filter_map(|fid| self.label_of_column(fid.partition()).ok());
-        labels.next().unwrap_or(0)
+    /// The label of the first of these partitions that has one.
+    #[inline]
+    fn label_of_stored(&self, mut stored: impl Iterator<Item = u32>) -> Label {
+        let label = |number| match number {
+            0 => None,
+            number => self.label_of_column(number).ok(),
+        };
+        stored.find_map(label).unwrap_or(0)
     }
 
     /// Returns the accounts to the database. If a slot is given, stores them there for the client,

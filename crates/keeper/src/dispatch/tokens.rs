@@ -23,7 +23,7 @@ impl Connection {
         }
         let types: Vec<TypeCode> = body.types.iter().map(TypeCode::stored).collect();
         let columns = columns(body.batch, rows)?;
-        let operands = self.batch_operands(&columns, rows)?;
+        let operands = self.batch_operands(&columns)?;
         self.authorise_tokens(body.number, &operands)?;
         let key = self.token_key()?;
         let tokens = Tokens {

@@ -247,7 +247,7 @@ impl Checker<'_> {
     fn call(&mut self, number: u32) -> Result<(), Error> {
         let table = self.table;
         let operation = table.operation(number).ok_or_else(fail::no_such_program)?;
-        self.families |= operation.family();
+        self.families |= operation.family;
         for want in operation.args.iter().rev() {
             let kind = self.pop()?;
             self.expect(kind, *want)?;

@@ -5,20 +5,21 @@
 //! rows.
 
 use super::column::Column;
-use super::load::{Touched, load, load_cells};
+use super::load::{Named, Touched, load, load_cells};
 use super::logic;
 use super::vector::Meter;
 use crate::fail::{self, Failure, malformed};
 use crate::space::Space;
 use contract::codec::List;
+use contract::fid::{SLOT_BITS, alike};
 use contract::message::column::{Column as Wire, ColumnRun};
 use contract::{Fid, TypeCode};
 use values::Error;
 
 /// A column of a batch.
 pub enum Encoded<'a> {
-    /// FIDs, 8 bytes each.
-    List(&'a [u8]),
+    /// FIDs, 8 bytes each, and whether they are of one partition.
+    List(&'a [u8], bool),
     /// Runs of FIDs.
     Runs(Vec<Run>),
     /// Booleans known to the database.
@@ -39,6 +40,25 @@ pub enum Fids {
     Same(Fid),
 }
 
+/// Slots of FIDs of one partition.
+pub enum Slots<'a> {
+    /// Those of these FIDs.
+    Listed(&'a [[u8; 8]]),
+    /// So many consecutive ones from this FID on.
+    Range(Fid, usize),
+}
+
+impl Slots<'_> {
+    /// The slots.
+    pub fn iter(&self) -> impl Iterator<Item = u64> {
+        let (listed, range) = match self {
+            Slots::Listed(fids) => (*fids, 0..0),
+            Slots::Range(first, length) => (&[][..], first.slot()..first.slot() + *length as u64),
+        };
+        listed.iter().map(|bytes| word(bytes).slot()).chain(range)
+    }
+}
+
 /// FIDs that are consecutive or all the same.
 pub struct Run {
     first: Fid,
@@ -51,7 +71,7 @@ impl<'a> Encoded<'a> {
     /// Converts a column of this many rows from its message form.
     pub fn new(column: Wire<'a>, rows: usize) -> Result<Encoded<'a>, Error> {
         match column {
-            Wire::List(fids) => Ok(Encoded::List(fids.bytes())),
+            Wire::List(fids) => Ok(list(fids.bytes())),
             Wire::Values(fids) => Ok(Encoded::Values(fids.bytes())),
             Wire::Bools(bools) => Ok(Encoded::Bools(bools)),
             Wire::Raw(values, nulls) => Ok(Encoded::Raw(values.bytes(), nulls)),
@@ -88,16 +108,21 @@ impl<'a> Encoded<'a> {
             let cells = cells.get(from..to).unwrap_or(&[]);
             return load_cells(space, cells.iter().copied(), want, touched, meter);
         }
-        let fids = match self.fids((from, to))? {
-            Fids::Each(fids) => fids,
+        let one = match self {
+            Encoded::List(_, one) => *one,
+            Encoded::Runs(runs) => one_partition(runs),
+            _ => false,
+        };
+        match self.fids((from, to))? {
+            Fids::Each(fids) if one => load(space, Named::known(&fids, true), want, touched, meter),
+            Fids::Each(fids) => load(space, Named::new(&fids), want, touched, meter),
             Fids::Same(fid) => {
                 if !fid.is_temporary() && fid != Fid::INVALID {
                     touched.add(fid.partition(), to - from - 1);
                 }
-                vec![fid]
+                load(space, Named::new(&[fid]), want, touched, meter)
             }
-        };
-        load(space, &fids, want, touched, meter)
+        }
     }
 
     /// Loads all values of a list; `None` for other columns.
@@ -111,15 +136,43 @@ impl<'a> Encoded<'a> {
             return Ok(None);
         };
         let fids: Vec<Fid> = words(bytes).collect();
-        load(space, &fids, want, &mut Touched::default(), meter).map(Some)
+        let fids = Named::new(&fids);
+        load(space, fids, want, &mut Touched::default(), meter).map(Some)
     }
 
-    /// All FIDs of the rows, or of a list; empty if the column contains no FIDs.
-    pub fn all_fids(&self, rows: usize) -> Result<Fids, Failure> {
+    /// Passes the FIDs of all rows, or of a list, to `use_it`: the partition and the slots of each
+    /// run. Identifiers that are known to be of one partition are not looked at one by one.
+    pub fn each_run<E>(
+        &self,
+        mut use_it: impl FnMut(u32, Slots<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
         match self {
-            Encoded::Bools(_) | Encoded::Raw(..) | Encoded::Cells(_) => Ok(Fids::Each(Vec::new())),
-            Encoded::Values(bytes) => Ok(Fids::Each(words(bytes).collect())),
-            Encoded::List(_) | Encoded::Runs(_) => self.fids((0, rows)),
+            Encoded::Bools(_) | Encoded::Raw(..) | Encoded::Cells(_) => Ok(()),
+            Encoded::List(bytes, _) | Encoded::Values(bytes) => {
+                let (mut rest, _) = bytes.as_chunks::<8>();
+                while let Some(first) = rest.first() {
+                    let length = match self {
+                        Encoded::List(_, true) => rest.len(),
+                        _ => alike(rest, SLOT_BITS, word),
+                    };
+                    let (run, later) = rest.split_at(length);
+                    rest = later;
+                    use_it(word(first).partition(), Slots::Listed(run))?;
+                }
+                Ok(())
+            }
+            Encoded::Runs(runs) => {
+                let mut start = 0;
+                for run in runs {
+                    let length = match run.counts {
+                        true => run.end - start,
+                        false => 1,
+                    };
+                    start = run.end;
+                    use_it(run.first.partition(), Slots::Range(run.first, length))?;
+                }
+                Ok(())
+            }
         }
     }
 
@@ -130,7 +183,7 @@ impl<'a> Encoded<'a> {
             Encoded::Bools(_) | Encoded::Raw(..) | Encoded::Values(_) | Encoded::Cells(_) => {
                 return Err(misfit());
             }
-            Encoded::List(bytes) => {
+            Encoded::List(bytes, _) => {
                 fids.extend(words(bytes.get(from * 8..to * 8).unwrap_or(&[])));
             }
             Encoded::Runs(runs) => {
@@ -154,9 +207,25 @@ fn cells<'a>(lengths: List<'a, u32>, bytes: &'a [u8]) -> Vec<&'a [u8]> {
     lengths.iter().map(cell).collect()
 }
 
-fn words(bytes: &[u8]) -> impl Iterator<Item = Fid> {
-    let words = bytes.chunks_exact(8).filter_map(<[u8]>::first_chunk);
-    words.map(|bytes| Fid(u64::from_le_bytes(*bytes)))
+fn word(bytes: &[u8; 8]) -> Fid {
+    Fid(u64::from_le_bytes(*bytes))
+}
+
+/// The FIDs, of 8 bytes each.
+pub(super) fn words(bytes: &[u8]) -> impl Iterator<Item = Fid> {
+    let (words, _) = bytes.as_chunks();
+    words.iter().map(word)
+}
+
+fn list(bytes: &[u8]) -> Encoded<'_> {
+    let (fids, _) = bytes.as_chunks();
+    Encoded::List(bytes, alike(fids, SLOT_BITS, word) == fids.len())
+}
+
+fn one_partition(runs: &[Run]) -> bool {
+    let partition = |run: &Run| run.first.partition();
+    let first = runs.first().map(partition);
+    runs.iter().all(|run| Some(partition(run)) == first)
 }
 
 fn misfit() -> Failure {

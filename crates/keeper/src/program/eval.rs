@@ -4,7 +4,7 @@
 use super::among::among;
 use super::check::Program;
 use super::column::{Column, Data};
-use super::load::{Touched, load};
+use super::load::{Named, Touched, load};
 use super::logic;
 use super::vector::{Context, Meter, call};
 use crate::fail::{self, Failure};
@@ -60,6 +60,8 @@ pub struct Batch<'a> {
     pub target: Target<'a>,
     /// Columns × rows FIDs.
     pub fids: &'a [Fid],
+    /// The same, column by column.
+    pub columns: &'a [Named<'a>],
     /// Number of rows.
     pub rows: usize,
 }
@@ -111,12 +113,10 @@ impl Batch<'_> {
             meter: &meter,
         };
         let mut inputs = Vec::with_capacity(self.target.arity());
-        let columns = self.fids.chunks_exact(self.rows.max(1));
-        for (number, fids) in columns.enumerate() {
+        for (number, column) in self.columns.iter().enumerate() {
             let t = self.target.input(number);
             let t = t.ok_or_else(|| fail::misused_program("An input is of plain booleans."))?;
-            let fids = fids.get(from..to).unwrap_or(&[]);
-            inputs.push(load(space, fids, t, touched, &meter)?);
+            inputs.push(load(space, column.part(from, to), t, touched, &meter)?);
         }
         match self.target {
             Target::One(operation, immediate) => {
@@ -257,7 +257,7 @@ fn constants(space: &Space, program: &Program, meter: &Meter<'_>) -> Result<Vec<
     let mut columns = Vec::with_capacity(program.constants.len());
     for (fid, t) in &program.constants {
         let t = t.unwrap_or(TypeCode::Bool);
-        columns.push(load(space, &[*fid], t, &mut touched, meter)?);
+        columns.push(load(space, Named::new(&[*fid]), t, &mut touched, meter)?);
     }
     Ok(columns)
 }

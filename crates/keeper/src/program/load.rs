@@ -7,6 +7,7 @@ use crate::cells;
 use crate::fail::{self, Failure};
 use crate::space::Space;
 use crate::witness;
+use contract::fid::{SLOT_BITS, alike};
 use contract::{Fid, TypeCode};
 use std::collections::BTreeMap;
 use store::{Entry, Layout, Reader, Scalar, Window};
@@ -35,27 +36,68 @@ impl Touched {
 
 const TOUCHED_MAX: usize = 4096;
 
+/// FIDs of a column, which are often all of one partition: found out once for all who ask.
+#[derive(Clone, Copy)]
+pub struct Named<'a> {
+    fids: &'a [Fid],
+    one: bool,
+}
+
+impl<'a> Named<'a> {
+    /// Examines FIDs.
+    pub fn new(fids: &'a [Fid]) -> Named<'a> {
+        let one = run(fids) == fids.len();
+        Named { fids, one }
+    }
+
+    /// FIDs that are known to be of one partition, or not to be.
+    pub fn known(fids: &'a [Fid], one: bool) -> Named<'a> {
+        debug_assert!(!one || run(fids) == fids.len());
+        Named { fids, one }
+    }
+
+    /// Some of them.
+    pub fn part(&self, from: usize, to: usize) -> Named<'a> {
+        Named {
+            fids: self.fids.get(from..to).unwrap_or(&[]),
+            one: self.one,
+        }
+    }
+
+    /// Takes those of one partition from the front.
+    #[inline]
+    pub fn take_run(&mut self) -> Option<(u32, &'a [Fid])> {
+        let partition = self.fids.first()?.partition();
+        let length = match self.one {
+            true => self.fids.len(),
+            false => run(self.fids),
+        };
+        let (taken, later) = self.fids.split_at(length);
+        self.fids = later;
+        Some((partition, taken))
+    }
+}
+
+/// Number of FIDs of one partition at the front.
+#[inline]
+pub fn run(fids: &[Fid]) -> usize {
+    alike(fids, SLOT_BITS, |fid| *fid)
+}
+
 /// Loads the values of FIDs, all of one type, as a column.
 pub fn load(
     space: &Space,
-    fids: &[Fid],
+    fids: Named<'_>,
     want: TypeCode,
     touched: &mut Touched,
     meter: &Meter<'_>,
 ) -> Result<Column, Failure> {
-    let mut column = Column::of(want, Data::for_type(want, fids.len()));
+    let mut column = Column::of(want, Data::for_type(want, fids.fids.len()));
     let mut rest = fids;
-    while let Some(first) = rest.first() {
-        let partition = first.partition();
-        let length = rest
-            .iter()
-            .position(|fid| fid.partition() != partition)
-            .unwrap_or(rest.len());
-        let (run, later) = rest.split_at(length);
-        rest = later;
-        if *first == Fid::INVALID || partition == 0 {
+    while let Some((partition, run)) = rest.take_run() {
+        if partition == 0 {
             nulls(&mut column, run)?;
-        } else if first.is_temporary() {
+        } else if Fid::new(partition, 0).is_temporary() {
             space.with_arena(partition, |arena| {
                 temporaries(&mut column, &arena.read(), run, want, meter)
             })??;
@@ -67,7 +109,7 @@ pub fn load(
         }
     }
     if witness::on() {
-        column.source = witness::source(space, fids);
+        column.source = witness::source(space, fids.fids);
     }
     Ok(column)
 }
@@ -88,7 +130,7 @@ pub fn load_cells<'a>(
         if cell.is_empty() {
             column.push_null();
         } else if let Some(fid) = cells::loose(cell) {
-            let one = load(space, &[fid], want, touched, meter)?;
+            let one = load(space, Named::new(&[fid]), want, touched, meter)?;
             match (one.failure(0), one.scalar(0)) {
                 (Some(failure), _) => column.push_failure(failure.clone()),
                 (None, Some(scalar)) if !one.is_null(0) => column.push(&scalar),

@@ -16,6 +16,7 @@ pub mod groups;
 pub mod load;
 pub mod logic;
 mod parse;
+pub mod pure;
 pub mod rowform;
 pub mod scalar;
 pub mod strings;

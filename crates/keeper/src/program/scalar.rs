@@ -168,7 +168,7 @@ pub fn whole(operation: &Operation, a: i64, b: i64) -> Option<Value> {
         Kernel::Days => days(operation.op, a, b)?,
         _ => return None,
     };
-    Scalar::Int(v).to_value(ret)
+    store::int_value(v, ret)
 }
 
 /// The result of an operation on two values, by its fast path.

@@ -467,13 +467,26 @@ impl<'a> Frame<'a> {
         Ok(value)
     }
 
+    /// Whether a row is in the frame of a window.
+    fn within(&self, row: usize) -> Result<bool, Error> {
+        let [value, base, offset] = [0, 1, 2].map(|index| self.operand(index, row));
+        let (value, base, offset) = (value?, base?, offset?);
+        let env = self.context.env;
+        let within = || values::in_range(self.immediate, &value, &base, &offset, env);
+        match self.told {
+            true => self.watch(&[&*value, &*base, &*offset], within, truth_of),
+            false => within(),
+        }
+    }
+
     fn test(&self, row: usize) -> Result<bool, Error> {
+        if self.operation.op == Op::InRange {
+            return self.within(row);
+        }
         let (a, b) = (self.operand(0, row)?, self.operand(1, row)?);
         let test = || values::test(self.operation.op, &a, &b, self.context.env);
         match self.told {
-            true => self.watch(&[&*a, &*b], test, |truth| {
-                Outcome::Answer(if *truth { "true" } else { "false" })
-            }),
+            true => self.watch(&[&*a, &*b], test, truth_of),
             false => test(),
         }
     }
@@ -512,6 +525,10 @@ impl<'a> Frame<'a> {
     fn hash(&self, row: usize) -> Result<u64, Error> {
         Ok(hash(&*self.operand(0, row)?, self.context.hash_key))
     }
+}
+
+fn truth_of(truth: &bool) -> Outcome {
+    Outcome::Answer(if *truth { "true" } else { "false" })
 }
 
 /// The hash of a value; never 0, which represents NULL.

@@ -14,13 +14,13 @@ fn words(numbers: &[u32]) -> Vec<u8> {
     numbers.iter().flat_map(|n| n.to_le_bytes()).collect()
 }
 
-fn list(fids: &[Fid]) -> Vec<u8> {
+pub fn list(fids: &[Fid]) -> Vec<u8> {
     let mut out = words(&[LIST, fids.len() as u32]);
     out.extend(fids.iter().flat_map(|fid| fid.0.to_le_bytes()));
     out
 }
 
-fn runs(runs: &[(Fid, u32, u32)]) -> Vec<u8> {
+pub fn runs(runs: &[(Fid, u32, u32)]) -> Vec<u8> {
     let mut out = words(&[RUNS, runs.len() as u32]);
     for (first, length, stride) in runs {
         out.extend_from_slice(&first.0.to_le_bytes());
@@ -33,7 +33,7 @@ fn bools(bytes: &[u8]) -> Vec<u8> {
     [words(&[BOOLS, bytes.len() as u32]), bytes.to_vec()].concat()
 }
 
-fn declassify(
+pub fn declassify(
     backend: &mut Backend,
     program: u32,
     rows: u32,

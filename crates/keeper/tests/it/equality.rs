@@ -156,6 +156,9 @@ fn reference(case: &Case, args: &[&Value], env: &Env) -> Option<Outcome> {
         (OpResult::Order, [a, b]) => ::values::compare(a, b, env).map(|o| vec![o as i8 as u8]),
         (OpResult::Bool, [a, b]) => ::values::test(op, a, b, env).map(|b| vec![u8::from(b)]),
         (OpResult::Bool, [Value::Bool(b)]) => Ok(vec![u8::from(*b)]),
+        (OpResult::Bool, [value, base, offset]) if op == Op::InRange => {
+            ::values::in_range(case.immediate, value, base, offset, env).map(|b| vec![u8::from(b)])
+        }
         // The key of hashes is the keeper's.
         _ => return None,
     };
@@ -265,6 +268,7 @@ fn edges(t: TypeCode) -> Vec<Value> {
 fn immediates(signature: &Signature) -> Vec<i32> {
     match signature.op {
         Op::Extract | Op::DatePart | Op::DateTrunc => vec![1, 3, 6, 8, 10, 19, 99],
+        Op::InRange => (0..4).collect(),
         Op::Typmod | Op::TypmodExplicit => match signature.args[0] {
             Numeric => vec![-1, ((5 << 16) | 1) + 4],
             Varchar | Bpchar => vec![-1, 4 + 2],

@@ -1,7 +1,9 @@
 //! What a client's session may do is what its client has granted, whatever the database asks.
 
-use crate::common::{Backend, Refused, Running, target};
+use crate::batches::{declassify, list, runs};
+use crate::common::{Backend, Builder, Refused, Running, target};
 use contract::envelope::{FLAG_GRANT, FLAG_TEXT};
+use contract::message::program::{CALL, INPUT};
 use contract::{Aggregate, Fid, Kind, Op, TypeCode};
 use grant::{Column, Entry, Grant, family, origin};
 use keeper::Bytes;
@@ -134,6 +136,53 @@ fn labels_follow() {
     assert!(is_refused(equal(&mut backend, pay, result)));
 }
 
+/// Values of another column may stand anywhere in a batch's column: what the batch uses is all of
+/// them. With the bug the first one's column passes for that of the others.
+#[test]
+fn mixed_columns() {
+    const ROWS: usize = 40;
+    let running = bound();
+    let mut backend = running.session();
+    let pay = stored(&mut backend, 16_400, "pay", 5200);
+    let bonus = stored(&mut backend, 16_401, "bonus", 1);
+    let constant = backend.put(&Value::Int4(5200));
+    let of = |names: &[&str]| [entry(origin::CLIENT, family::COMPARE, names, &[])];
+    give(&mut backend, &of(&["pay"]));
+    let number = backend.number(Op::Eq, &[INT, INT], None);
+    let program = Builder {
+        inputs: vec![INT, INT],
+        code: vec![(INPUT, 0, 0), (INPUT, 1, 0), (CALL, number as u16, 0)],
+        ..Builder::default()
+    };
+    let program = backend.register(&program).unwrap();
+    let asked = |backend: &mut Backend, at: Option<usize>| {
+        let mut fids = [pay; ROWS];
+        if let Some(at) = at {
+            fids[at] = bonus;
+        }
+        let each: Vec<_> = fids.iter().map(|fid| (*fid, 1, 0)).collect();
+        let all = runs(&[(constant, ROWS as u32, 0)]);
+        let flat = [fids, [constant; ROWS]].concat();
+        let mut found = vec![backend.declassify(number, ROWS as u32, &flat)];
+        for column in [list(&fids), runs(&each)] {
+            let answer = declassify(backend, program, ROWS as u32, &[column, all.clone()]);
+            found.push(answer.map(|answer| answer[8..].to_vec()));
+        }
+        found
+    };
+    assert_eq!(asked(&mut backend, None), vec![Ok(vec![1; ROWS]); 3]);
+    let places = [0, 1, 3, 4, 31, 32, ROWS - 1];
+    for at in places {
+        let found = asked(&mut backend, Some(at));
+        assert!(found.into_iter().all(is_refused), "{at}");
+    }
+    give(&mut backend, &of(&["pay", "bonus"]));
+    for at in places {
+        let right: Vec<u8> = (0..ROWS).map(|row| u8::from(row != at)).collect();
+        assert_eq!(asked(&mut backend, Some(at)), vec![Ok(right); 3], "{at}");
+    }
+}
+
 /// A slot is not given to a value of something else: what was looked at stays.
 #[test]
 fn slots_keep_their_origin() {
@@ -253,6 +302,7 @@ fn every_operation() {
         (Op::Sha256, family::COMPUTE),
         (Op::ToChar, family::COMPUTE),
         (Op::TimeZone, family::COMPUTE),
+        (Op::InRange, family::COMPUTE | family::COMPARE),
     ] {
         let (number, signature) = signatures.iter().find(|(_, s)| s.op == op).unwrap();
         let run = |families| {
@@ -264,6 +314,9 @@ fn every_operation() {
         };
         assert!(is_refused(run(family::ALL & !missing)), "{op:?}");
         assert!(!is_refused(run(missing)), "{op:?}");
+        for one in [family::COMPUTE, family::COMPARE] {
+            assert_eq!(is_refused(run(one)), missing & !one != 0, "{op:?}");
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! A single cell of a signed result.
 
 use super::{Cell, Header, SALT_BYTES, Version, check_signature, leaf};
+use crate::codec::Writer;
 use crate::proof::Inclusion;
 use crate::sign::SIGNATURE_BYTES;
 use crate::{Error, Hash, VerifyingKey};
@@ -43,7 +44,8 @@ impl SignedCell {
             path: self.path.clone(),
         };
         let value = self.value.as_deref().map(str::as_bytes);
-        let leaf = leaf(&self.salt, self.row, self.column, value);
+        let mut out = Writer::default();
+        let leaf = leaf(&mut out, &self.salt, self.row, self.column, value);
         proof.verify(&leaf, &self.root)?;
         let of = self.header.columns.get(self.column);
         match (of.and_then(|column| column.ledger), &self.shown) {
@@ -61,6 +63,7 @@ impl SignedCell {
             path: shown.path.clone(),
         };
         let leaf = leaf(
+            &mut Writer::default(),
             &shown.salt,
             self.row,
             at,

@@ -8,89 +8,91 @@ use super::{Cell, Column, Header, Ledger, SignedCell, SignedResult, Version};
 use crate::{Error, Hash};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
 
-const RESULT: &str = "confide-result-v1";
-const CELL: &str = "confide-cell-v1";
+const RESULT: &str = "confide-result-v3";
+const CELL: &str = "confide-cell-v3";
 /// Format of results with row versions of ledger tables.
-const LEDGER_RESULT: &str = "confide-result-v2";
-const LEDGER_CELL: &str = "confide-cell-v2";
+const LEDGER_RESULT: &str = "confide-result-v4";
+const LEDGER_CELL: &str = "confide-cell-v4";
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ResultFile {
-    format: String,
-    result: HeaderFile,
-    rows: Vec<Vec<Cell>>,
+struct ResultFile<'a> {
+    format: Cow<'a, str>,
+    result: HeaderFile<'a>,
+    rows: Vec<Cow<'a, [Cell]>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    versions: Vec<VersionFile>,
-    seed: String,
-    root: String,
-    signature: String,
+    versions: Vec<VersionFile<'a>>,
+    seed: Base64<'a>,
+    root: Base64<'a>,
+    signature: Base64<'a>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct CellFile {
-    format: String,
-    result: HeaderFile,
+struct CellFile<'a> {
+    format: Cow<'a, str>,
+    result: HeaderFile<'a>,
     row: u64,
     column: usize,
-    value: Cell,
-    salt: String,
-    path: Vec<String>,
+    value: Cow<'a, Cell>,
+    salt: Base64<'a>,
+    path: Vec<Base64<'a>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    version: Option<ShownFile>,
-    root: String,
-    signature: String,
+    version: Option<ShownFile<'a>>,
+    root: Base64<'a>,
+    signature: Base64<'a>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct LedgerFile {
-    origin: String,
+struct LedgerFile<'a> {
+    origin: Cow<'a, str>,
     size: u64,
-    root: String,
+    root: Base64<'a>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct VersionFile {
+struct VersionFile<'a> {
     index: u64,
     ended: bool,
-    entry: String,
-    path: Vec<String>,
+    entry: Base64<'a>,
+    path: Vec<Base64<'a>>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ShownFile {
-    shown: VersionFile,
-    salt: String,
-    path: Vec<String>,
+struct ShownFile<'a> {
+    shown: VersionFile<'a>,
+    salt: Base64<'a>,
+    path: Vec<Base64<'a>>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct HeaderFile {
-    statement: String,
-    nonce: String,
+struct HeaderFile<'a> {
+    statement: Cow<'a, str>,
+    nonce: Base64<'a>,
     time: i64,
-    principal: String,
-    columns: Vec<ColumnFile>,
+    principal: Cow<'a, str>,
+    columns: Vec<ColumnFile<'a>>,
     rows: u64,
-    evidence: String,
+    evidence: Base64<'a>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    ledgers: Vec<LedgerFile>,
+    ledgers: Vec<LedgerFile<'a>>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ColumnFile {
-    name: String,
+struct ColumnFile<'a> {
+    name: Cow<'a, str>,
     #[serde(rename = "type")]
-    type_name: String,
-    origin: Option<[String; 3]>,
+    type_name: Cow<'a, str>,
+    origin: Option<Cow<'a, [String; 3]>>,
     vouched: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ledger: Option<usize>,
@@ -102,15 +104,33 @@ impl SignedResult {
     /// # Errors
     /// [`Error::Library`].
     pub fn to_json(&self) -> Result<String, Error> {
-        write(&ResultFile {
+        let file = ResultFile {
             format: self.header.form(RESULT, LEDGER_RESULT).into(),
             versions: self.versions.iter().map(VersionFile::of).collect(),
             result: HeaderFile::of(&self.header),
-            rows: self.rows().map(<[Cell]>::to_vec).collect(),
-            seed: STANDARD.encode(self.seed),
-            root: STANDARD.encode(self.root.0),
-            signature: STANDARD.encode(self.signature),
-        })
+            rows: self.rows().map(Cow::Borrowed).collect(),
+            seed: Base64::of(&self.seed),
+            root: Base64::of(&self.root.0),
+            signature: Base64::of(&self.signature),
+        };
+        write(&file, self.json_bytes())
+    }
+
+    /// About how many bytes it has as JSON, more rather than less.
+    fn json_bytes(&self) -> usize {
+        const AROUND: usize = 16;
+        let base64 = |bytes: usize| bytes * 4 / 3 + AROUND;
+        let cell = |cell: &Cell| AROUND + cell.as_ref().map_or(0, String::len);
+        let version = |version: &Version| {
+            4 * AROUND
+                + base64(version.entry.len())
+                + version.path.len() * base64(size_of::<Hash>())
+        };
+        let cells: usize = self.cells.iter().map(cell).sum();
+        let versions: usize = self.versions.iter().map(version).sum();
+        let header = &self.header;
+        let columns = header.columns.len() * 16 * AROUND + header.ledgers.len() * 16 * AROUND;
+        1024 + base64(header.evidence.len()) + header.statement.len() + columns + cells + versions
     }
 
     /// Parses a result, without verifying it.
@@ -137,7 +157,7 @@ impl SignedResult {
         Ok(SignedResult {
             header,
             seed: bytes(&file.seed)?,
-            cells: file.rows.into_iter().flatten().collect(),
+            cells: file.rows.into_iter().flat_map(Cow::into_owned).collect(),
             versions: versions.collect::<Result<_, _>>()?,
             root: Hash(bytes(&file.root)?),
             signature: bytes(&file.signature)?,
@@ -151,18 +171,19 @@ impl SignedCell {
     /// # Errors
     /// [`Error::Library`].
     pub fn to_json(&self) -> Result<String, Error> {
-        write(&CellFile {
+        let file = CellFile {
             format: self.header.form(CELL, LEDGER_CELL).into(),
             version: self.shown.as_ref().map(ShownFile::of),
             result: HeaderFile::of(&self.header),
             row: self.row,
             column: self.column,
-            value: self.value.clone(),
-            salt: STANDARD.encode(self.salt),
+            value: Cow::Borrowed(&self.value),
+            salt: Base64::of(&self.salt),
             path: hashes(&self.path),
-            root: STANDARD.encode(self.root.0),
-            signature: STANDARD.encode(self.signature),
-        })
+            root: Base64::of(&self.root.0),
+            signature: Base64::of(&self.signature),
+        };
+        write(&file, 4096)
     }
 
     /// Parses a cell, without verifying it.
@@ -180,7 +201,7 @@ impl SignedCell {
             signature: bytes(&file.signature)?,
             row: file.row,
             column: file.column,
-            value: file.value,
+            value: file.value.into_owned(),
             salt: bytes(&file.salt)?,
             path: path(&file.path)?,
         })
@@ -196,12 +217,12 @@ impl Header {
     }
 }
 
-impl VersionFile {
-    fn of(version: &Version) -> VersionFile {
+impl<'a> VersionFile<'a> {
+    fn of(version: &'a Version) -> VersionFile<'a> {
         VersionFile {
             index: version.index,
             ended: version.ended,
-            entry: STANDARD.encode(&version.entry),
+            entry: Base64::of(&version.entry),
             path: hashes(&version.path),
         }
     }
@@ -210,17 +231,17 @@ impl VersionFile {
         Ok(Version {
             index: self.index,
             ended: self.ended,
-            entry: decode(&self.entry)?,
+            entry: self.entry.decoded(),
             path: path(&self.path)?,
         })
     }
 }
 
-impl ShownFile {
-    fn of(shown: &Shown) -> ShownFile {
+impl<'a> ShownFile<'a> {
+    fn of(shown: &'a Shown) -> ShownFile<'a> {
         ShownFile {
             shown: VersionFile::of(&shown.version),
-            salt: STANDARD.encode(shown.salt),
+            salt: Base64::of(&shown.salt),
             path: hashes(&shown.path),
         }
     }
@@ -234,69 +255,72 @@ impl ShownFile {
     }
 }
 
-impl LedgerFile {
-    fn of(ledger: &Ledger) -> LedgerFile {
+impl<'a> LedgerFile<'a> {
+    fn of(ledger: &'a Ledger) -> LedgerFile<'a> {
         LedgerFile {
-            origin: ledger.origin.clone(),
+            origin: Cow::Borrowed(ledger.origin.as_str()),
             size: ledger.size,
-            root: STANDARD.encode(ledger.root.0),
+            root: Base64::of(&ledger.root.0),
         }
     }
 
     fn ledger(self) -> Result<Ledger, Error> {
         Ok(Ledger {
-            origin: self.origin,
+            origin: self.origin.into_owned(),
             size: self.size,
             root: Hash(bytes(&self.root)?),
         })
     }
 }
 
-impl HeaderFile {
-    fn of(header: &Header) -> HeaderFile {
+impl<'a> HeaderFile<'a> {
+    fn of(header: &'a Header) -> HeaderFile<'a> {
         let columns = header.columns.iter().map(|column| ColumnFile {
-            name: column.name.clone(),
-            type_name: column.type_name.clone(),
-            origin: column.origin.clone(),
+            name: Cow::Borrowed(column.name.as_str()),
+            type_name: Cow::Borrowed(column.type_name.as_str()),
+            origin: column.origin.as_ref().map(Cow::Borrowed),
             vouched: column.vouched,
             ledger: column.ledger,
         });
         HeaderFile {
-            statement: header.statement.clone(),
-            nonce: STANDARD.encode(&header.nonce),
+            statement: Cow::Borrowed(header.statement.as_str()),
+            nonce: Base64::of(&header.nonce),
             time: header.time,
-            principal: header.principal.clone(),
+            principal: Cow::Borrowed(header.principal.as_str()),
             columns: columns.collect(),
             rows: header.rows,
-            evidence: STANDARD.encode(&header.evidence),
+            evidence: Base64::of(&header.evidence),
             ledgers: header.ledgers.iter().map(LedgerFile::of).collect(),
         }
     }
 
     fn header(self) -> Result<Header, Error> {
         let columns = self.columns.into_iter().map(|column| Column {
-            name: column.name,
-            type_name: column.type_name,
-            origin: column.origin,
+            name: column.name.into_owned(),
+            type_name: column.type_name.into_owned(),
+            origin: column.origin.map(Cow::into_owned),
             vouched: column.vouched,
             ledger: column.ledger,
         });
         let ledgers = self.ledgers.into_iter().map(LedgerFile::ledger);
         Ok(Header {
-            statement: self.statement,
-            nonce: decode(&self.nonce)?,
+            statement: self.statement.into_owned(),
+            nonce: self.nonce.decoded(),
             time: self.time,
-            principal: self.principal,
+            principal: self.principal.into_owned(),
             columns: columns.collect(),
             rows: self.rows,
-            evidence: decode(&self.evidence)?,
+            evidence: self.evidence.decoded(),
             ledgers: ledgers.collect::<Result<_, _>>()?,
         })
     }
 }
 
-fn write(file: &impl Serialize) -> Result<String, Error> {
-    serde_json::to_string_pretty(file).map_err(|_| Error::Library)
+/// `bytes`: about how many it will have, so that it is seldom moved while it grows.
+fn write(file: &impl Serialize, bytes: usize) -> Result<String, Error> {
+    let mut out = Vec::with_capacity(bytes);
+    serde_json::to_writer(&mut out, file).map_err(|_| Error::Library)?;
+    String::from_utf8(out).map_err(|_| Error::Library)
 }
 
 fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Error> {
@@ -310,20 +334,52 @@ fn check_format(found: &str, wanted: &str) -> Result<(), Error> {
     }
 }
 
-fn hashes(path: &[Hash]) -> Vec<String> {
-    path.iter().map(|hash| STANDARD.encode(hash.0)).collect()
+fn hashes(path: &[Hash]) -> Vec<Base64<'_>> {
+    path.iter().map(|hash| Base64::of(&hash.0)).collect()
 }
 
-fn path(texts: &[String]) -> Result<Vec<Hash>, Error> {
+fn path(texts: &[Base64<'_>]) -> Result<Vec<Hash>, Error> {
     texts.iter().map(|hash| bytes(hash).map(Hash)).collect()
 }
 
-fn decode(text: &str) -> Result<Vec<u8>, Error> {
-    let bytes = STANDARD.decode(text);
-    bytes.map_err(|_| Error::Malformed("not base64"))
+fn bytes<const N: usize>(text: &Base64<'_>) -> Result<[u8; N], Error> {
+    let bytes = text.0.as_ref().try_into();
+    bytes.map_err(|_| Error::Malformed("bytes of another length"))
 }
 
-fn bytes<const N: usize>(text: &str) -> Result<[u8; N], Error> {
-    let bytes = decode(text)?.try_into();
-    bytes.map_err(|_| Error::Malformed("of another length"))
+/// Bytes that are base64 in JSON.
+struct Base64<'a>(Cow<'a, [u8]>);
+
+impl<'a> Base64<'a> {
+    fn of(bytes: &'a [u8]) -> Base64<'a> {
+        Base64(Cow::Borrowed(bytes))
+    }
+
+    fn decoded(self) -> Vec<u8> {
+        self.0.into_owned()
+    }
+}
+
+impl Serialize for Base64<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // Hashes, of which there are many, need no memory of their own.
+        let mut short = [0; 64];
+        match STANDARD.encode_slice(&self.0, &mut short) {
+            Ok(length) => {
+                let text = short.get(..length).map(std::str::from_utf8);
+                serializer.serialize_str(text.and_then(Result::ok).unwrap_or_default())
+            }
+            Err(_) => serializer.serialize_str(&STANDARD.encode(&self.0)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Base64<'_> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<str>::deserialize(deserializer)?;
+        let bytes = STANDARD.decode(text.as_bytes());
+        bytes
+            .map(|bytes| Base64(Cow::Owned(bytes)))
+            .map_err(|_| D::Error::custom("not base64"))
+    }
 }

@@ -26,20 +26,19 @@ use crate::sign::SIGNATURE_BYTES;
 use crate::tree::Tree;
 use crate::{Error, Hash, SigningKey, VerifyingKey};
 use cell::Shown;
-use salts::Salts;
+use salts::{salt, salts};
 
 /// Size in bytes of the seed for a result's salts.
 pub const SEED_BYTES: usize = 32;
 /// Size in bytes of a cell's salt.
 pub const SALT_BYTES: usize = 16;
-/// Size of a leaf without its value: salt, row, column, whether there is a value, and its length.
-const LEAF_BYTES: usize = SALT_BYTES + 8 + 8 + 1 + 8;
 /// Maximum size of a nonce.
 pub const NONCE_MAX: usize = 64;
-/// Prefix of what is signed, so that no other signature is valid for a result.
-const MAGIC: &[u8; 8] = b"cfdres 1";
+/// Prefix of what is signed, so that no other signature is valid for a result. (1 and 2 had salts
+/// that were hashes.)
+const MAGIC: &[u8; 8] = b"cfdres 3";
 /// Prefix for results with row versions of ledger tables.
-const LEDGER_MAGIC: &[u8; 8] = b"cfdres 2";
+const LEDGER_MAGIC: &[u8; 8] = b"cfdres 4";
 
 /// Describes a result; all of it is signed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -107,7 +106,7 @@ impl SignedResult {
         key: &SigningKey,
     ) -> Result<SignedResult, Error> {
         header.check(cells.len(), versions.len())?;
-        let root = tree(&header, &seed, &cells, &versions).root();
+        let root = tree(&header, &seed, &cells, &versions)?.root();
         let signature = key.sign(&header.signed_bytes(&root))?;
         Ok(SignedResult {
             header,
@@ -127,7 +126,7 @@ impl SignedResult {
     pub fn verify(&self, key: &VerifyingKey, nonce: Option<&[u8]>) -> Result<(), Error> {
         self.header.check(self.cells.len(), self.versions.len())?;
         check_signature(&self.header, &self.root, &self.signature, key, nonce)?;
-        if self.tree().root() != self.root {
+        if self.tree()?.root() != self.root {
             return Err(Error::Cells);
         }
         for (version, ledger) in self.versions.iter().zip(self.header.ledgers.iter().cycle()) {
@@ -136,7 +135,7 @@ impl SignedResult {
         Ok(())
     }
 
-    fn tree(&self) -> Tree {
+    fn tree(&self) -> Result<Tree, Error> {
         tree(&self.header, &self.seed, &self.cells, &self.versions)
     }
 
@@ -168,7 +167,7 @@ impl SignedResult {
     /// [`Error::Range`] if there is no such cell.
     pub fn cell(&self, row: u64, column: usize) -> Result<SignedCell, Error> {
         let index = self.header.index(row, column)?;
-        let tree = self.tree();
+        let tree = self.tree()?;
         let at = usize::try_from(row).map_err(|_| Error::Range)?;
         let cell = self.rows().nth(at).and_then(|row| row.get(column));
         let value = cell.ok_or(Error::Range)?.clone();
@@ -184,7 +183,7 @@ impl SignedResult {
             row,
             column,
             value,
-            salt: Salts::new(&self.seed).salt(index),
+            salt: salt(&self.seed, index)?,
             path: crate::tree::prove_inclusion(&tree, index, tree.size())?.path,
         })
     }
@@ -197,7 +196,7 @@ impl SignedResult {
             .leaf_index(row, self.header.columns.len() + ledger)?;
         Ok(Shown {
             version: self.version(row, ledger)?.clone(),
-            salt: Salts::new(&self.seed).salt(index),
+            salt: salt(&self.seed, index)?,
             path: crate::tree::prove_inclusion(tree, index, tree.size())?.path,
         })
     }
@@ -281,30 +280,51 @@ fn check_signature(
     key.verify(&header.signed_bytes(root), signature)
 }
 
-fn tree(header: &Header, seed: &[u8; SEED_BYTES], cells: &[Cell], versions: &[Version]) -> Tree {
-    let salts = Salts::new(seed);
+fn tree(
+    header: &Header,
+    seed: &[u8; SEED_BYTES],
+    cells: &[Cell],
+    versions: &[Version],
+) -> Result<Tree, Error> {
     let (columns, ledgers) = (header.columns.len(), header.ledgers.len());
-    let mut tree = Tree::new();
+    let leaves = cells.len() + versions.len();
+    let mut salts = salts(seed, 0, leaves)?.into_iter();
+    let mut tree = Tree::with_capacity(leaves);
+    let mut out = Writer::default();
     let mut versions = versions.chunks(ledgers.max(1));
     for (row, cells) in (0u64..).zip(cells.chunks(columns.max(1))) {
         for (at, cell) in cells.iter().enumerate() {
-            let salt = salts.salt(tree.size());
-            tree.push(leaf(&salt, row, at, cell.as_deref().map(str::as_bytes)));
+            let salt = salts.next().ok_or(Error::Range)?;
+            let value = cell.as_deref().map(str::as_bytes);
+            tree.push(leaf(&mut out, &salt, row, at, value));
         }
         let shown = versions.next().unwrap_or_default();
         for (at, version) in (columns..).zip(shown) {
-            let salt = salts.salt(tree.size());
-            tree.push(leaf(&salt, row, at, Some(&version.signed_bytes())));
+            let salt = salts.next().ok_or(Error::Range)?;
+            tree.push(leaf(
+                &mut out,
+                &salt,
+                row,
+                at,
+                Some(&version.signed_bytes()),
+            ));
         }
     }
-    tree
+    Ok(tree)
 }
 
-fn leaf(salt: &[u8; SALT_BYTES], row: u64, at: usize, value: Option<&[u8]>) -> Hash {
-    let mut out = Writer::with_capacity(LEAF_BYTES + value.map_or(0, <[u8]>::len));
+/// `out`: where its bytes are written, instead of what is there.
+fn leaf(
+    out: &mut Writer,
+    salt: &[u8; SALT_BYTES],
+    row: u64,
+    at: usize,
+    value: Option<&[u8]>,
+) -> Hash {
+    out.clear();
     out.fixed(salt);
     out.u64(row);
     out.u64(at as u64);
     out.optional(value);
-    Hash::leaf(&out.finish())
+    Hash::leaf(out.written())
 }

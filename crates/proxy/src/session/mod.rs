@@ -33,6 +33,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use client::{Failure, Session};
 use rewrite::{ColumnType, Schema};
 
+use crate::dial::Kind;
 use crate::shared::Shared;
 use crate::wire::{Malformed, backend, frame};
 use queue::Expect;
@@ -121,6 +122,9 @@ pub struct Core {
     /// The catalogs show plain types.
     plain_catalogs: bool,
     session: Session,
+    /// What the server says about its kind, and its position in the configuration.
+    kind: Kind,
+    place: usize,
     utf8: bool,
     /// The server interprets backslashes in `'…'` as escapes.
     escapes: bool,
@@ -189,6 +193,8 @@ impl Core {
             enabled: false,
             plain_catalogs: false,
             session,
+            kind: Kind::default(),
+            place: 0,
             utf8: true,
             escapes: false,
             escaped_once: false,
@@ -216,6 +222,13 @@ impl Core {
     #[must_use]
     pub fn showing_plain(mut self, plain: bool) -> Core {
         self.plain_catalogs = plain;
+        self
+    }
+
+    /// Sets the server's position in the configuration.
+    #[must_use]
+    pub fn at(mut self, place: usize) -> Core {
+        self.place = place;
         self
     }
 

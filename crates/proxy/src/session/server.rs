@@ -8,6 +8,7 @@ use rewrite::PositionMap;
 
 use super::queue::{Expect, InternalState, ParseState, out_of_order};
 use super::{Core, Phase, Step, Stop};
+use crate::dial::wrong_kind;
 use crate::shared::Stats;
 use crate::wire::{backend, frame};
 
@@ -65,6 +66,7 @@ impl Core {
             self.escapes = value == "off";
             self.escaped_once |= self.escapes;
         }
+        self.kind.setting(name, value);
         self.view.setting(name, value);
         self.session.parameter_status(name, value);
         self.pass(message);
@@ -87,6 +89,11 @@ impl Core {
                 None => self.pass(message),
             }
             return Ok(());
+        }
+        let target = self.shared.config.target_session_attrs;
+        if !self.kind.is(target) {
+            self.shared.upstream.skip(self.place);
+            return Err(Stop::Fatal(wrong_kind(target)));
         }
         self.phase = Phase::Preparing;
         self.start(super::internal::Purpose::Startup)

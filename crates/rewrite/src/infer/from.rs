@@ -202,6 +202,9 @@ impl Infer<'_> {
                 nested
             };
             let more = self.function_columns(call, &column, definitions)?;
+            if let [only] = more.list.as_slice() {
+                self.name_set(f, call, &only.val)?;
+            }
             cols.list.extend(more.list);
             cols.open = crate::scope::riskier(cols.open.as_ref(), more.open.as_ref()).cloned();
         }
@@ -252,7 +255,8 @@ impl Infer<'_> {
                 .collect();
             return Ok(Cols { list, open: None });
         }
-        let open = (!gives_one_column(call)).then(|| val.clone());
+        let by_two_names = matches!(val.class, Class::Enc(_)) && names_its_column(call);
+        let open = (by_two_names || !gives_one_column(call)).then(|| val.clone());
         Ok(Cols {
             list: vec![Col {
                 name: column.to_owned(),
@@ -478,6 +482,16 @@ pub(super) fn renamed(mut cols: Cols, alias: Option<&Alias>) -> Cols {
         col.name = name.to_owned();
     }
     cols
+}
+
+/// The column can be referred to by the alias and by a name of its own.
+fn names_its_column(call: &Node) -> bool {
+    let Some(NodeEnum::FuncCall(f)) = &call.node else {
+        return false;
+    };
+    names(&f.funcname)
+        .last()
+        .is_some_and(|name| super::sets::is_of_elements(name))
 }
 
 fn gives_one_column(call: &Node) -> bool {

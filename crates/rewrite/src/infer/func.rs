@@ -15,11 +15,8 @@ use catalog::Arg;
 use contract::TypeCode;
 use contract::soft::Column;
 use grant::family;
-use pg_query::protobuf::{FuncCall, WindowDef};
+use pg_query::protobuf::FuncCall;
 use pg_query::{Node, NodeEnum};
-
-/// Frame option: `RANGE`.
-const FRAME_RANGE: i32 = 0x0002;
 
 impl Infer<'_> {
     pub fn function(&mut self, f: &FuncCall) -> Res<Val> {
@@ -79,6 +76,7 @@ impl Infer<'_> {
     /// A function of the catalog that the grammar calls.
     pub fn called(&mut self, name: &str, vals: &[Val], at: i32) -> Res<Val> {
         let sigs = Known::get().function(name, vals.len());
+        let vals: &[Val] = &vals.iter().map(Self::opened).collect::<Vec<_>>();
         let shaped = |v: &Val| {
             matches!(
                 v.class,
@@ -107,6 +105,9 @@ impl Infer<'_> {
                 many => Val::unknown_of(many),
             });
         }
+        if let Some(val) = self.set(name, f, vals)? {
+            return Ok(val);
+        }
         if f.agg_within_group
             && let Some(val) = self.within_group(name, vals, f)?
         {
@@ -125,6 +126,8 @@ impl Infer<'_> {
         }
         let known = Known::get();
         let mut sigs = known.function(name, vals.len());
+        let vals = &Self::opened_for(name, sigs.is_empty(), vals);
+        let any_enc = any_enc || vals.iter().any(|v| self.holds_enc(v));
         if sigs.is_empty() {
             sigs = known.aggregate(name, vals.len());
         }
@@ -507,24 +510,6 @@ impl Infer<'_> {
             },
             ColumnType::SoftArray(_) | ColumnType::Opaque(..) => Val::unknown(),
         }
-    }
-
-    pub fn window(&mut self, w: &WindowDef) -> Res<()> {
-        self.exprs(&w.partition_clause)?;
-        let ordered = self.sort_clause(&w.order_clause)?;
-        for offset in [w.start_offset.as_deref(), w.end_offset.as_deref()] {
-            if let Some(val) = self.maybe(offset)? {
-                if w.frame_options & FRAME_RANGE != 0 && ordered.iter().any(|v| self.holds_enc(v)) {
-                    return Err(Refusal::unsupported(
-                        "RANGE with an offset does not work over protected values",
-                    )
-                    .at(w.location)
-                    .hint("Use ROWS or GROUPS."));
-                }
-                self.note_plain(&val);
-            }
-        }
-        Ok(())
     }
 
     /// `ORDER BY` of an aggregate or window function: expressions only.

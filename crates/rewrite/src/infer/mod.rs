@@ -19,13 +19,16 @@ mod literal;
 mod meet;
 mod merge;
 mod named;
+mod opclass;
 mod oper;
 mod ordered_set;
 mod others;
 mod plain;
 mod range;
 mod select;
+mod sets;
 mod soft;
+mod window;
 mod with;
 
 use crate::authority::Authority;

@@ -107,6 +107,7 @@ impl Infer<'_> {
     }
 
     fn binary(&mut self, name: &str, l: &Val, r: &Val, at: i32) -> Res<Val> {
+        let (l, r) = &Self::opened_both(name, l, r);
         let shaped = |v: &Val| {
             matches!(
                 v.class,
@@ -348,6 +349,7 @@ impl Infer<'_> {
 
     fn unary(&mut self, name: &str, val: &Val, at: i32) -> Res<Val> {
         let sigs = Known::get().operator(name, 1);
+        let val = &Self::opened(val);
         if self.holds_enc(val) {
             self.authority.does(family::COMPUTE);
             if sigs.is_empty() {

@@ -9,20 +9,58 @@
 
 use super::{Infer, Res};
 use crate::edit::{Edit, Form, Piece, Secret};
+use crate::known;
 use crate::refusal::Refusal;
 use crate::value::{Class, Leaf, LeafKind, Soft, Use, Val};
 use contract::TypeCode;
 use contract::soft::{Column, Purpose};
+use grant::family;
 use std::collections::{HashMap, HashSet};
 
 impl Infer<'_> {
     /// Handles two values of which at least one is a column of encodings; otherwise returns false.
     pub fn meet_soft(&mut self, a: &Val, b: &Val, at: i32) -> Res<bool> {
+        if let (Class::Soft(_), _) | (_, Class::Soft(_)) = (&a.class, &b.class) {
+            // The keeper may do it instead (`confide.soft_mode`).
+            self.authority.does(family::COMPARE);
+        }
         match (&a.class, &b.class) {
             (Class::Soft(x), Class::Soft(y)) if !x.comparable(y) => Err(other_key(x, at)),
             (Class::Soft(x), _) => self.encode(*x, self.comparing(*x), b, at).map(|()| true),
             (_, Class::Soft(y)) => self.encode(*y, self.comparing(*y), a, at).map(|()| true),
             _ => Ok(false),
+        }
+    }
+
+    /// An operand of what no encoding allows. PostgreSQL casts it to the type `enc_`, implicitly, and
+    /// the keeper opens it if it has the column's key.
+    pub fn opened(val: &Val) -> Val {
+        match val.class {
+            Class::Soft(column) => Val::enc(Some(column.code)),
+            _ => val.clone(),
+        }
+    }
+
+    /// The operands of an operator, opened if no encoding allows it.
+    pub fn opened_both(name: &str, l: &Val, r: &Val) -> (Val, Val) {
+        // There are no encodings of a plain operand that is no literal.
+        let plain = |v: &Val| matches!(v.class, Class::Plain(_)) && v.all_leaves().is_empty();
+        let no_text =
+            |v: &Val| matches!(v.class, Class::Soft(column) if column.code != TypeCode::Text);
+        // PostgreSQL would join a cell of another type than text to a text as it is.
+        let joins = name == "||" && (no_text(l) || no_text(r));
+        let beyond = known::beyond_encodings(name) || plain(l) || plain(r);
+        match beyond && !joins {
+            true => (Self::opened(l), Self::opened(r)),
+            false => (l.clone(), r.clone()),
+        }
+    }
+
+    /// The arguments of a function or an aggregate, opened unless it is one of the family's own.
+    pub fn opened_for(name: &str, aggregate: bool, vals: &[Val]) -> Vec<Val> {
+        match aggregate && matches!(name, "sum" | "avg" | "min" | "max") {
+            true => vals.to_vec(),
+            false => vals.iter().map(Self::opened).collect(),
         }
     }
 

@@ -6,11 +6,12 @@
 use super::Inner;
 use crate::data;
 use crate::error;
-use crate::image::{first_slot, segment_of};
+use crate::image::{SEGMENT_BITS, first_slot, segment_of};
 use crate::layout::Layout;
 use crate::occupancy::Occupancy;
 use crate::resident::Resident;
 use crate::scalar::Scalar;
+use contract::fid::alike;
 use contract::{Fid, TypeCode};
 use std::sync::RwLockReadGuard;
 use values::{Error, Value};
@@ -62,6 +63,26 @@ impl Reader<'_> {
         let segment = segment_of(slot);
         let resident = inner.segments.here(segment)?;
         resident.data.int(slot - first_slot(segment))
+    }
+
+    /// Like [`Reader::int`], for two slots.
+    #[inline]
+    pub fn two_ints(&self, [a, b]: [u64; 2], [want_a, want_b]: [TypeCode; 2]) -> Option<[i64; 2]> {
+        let inner = self.guard.as_ref()?;
+        let typed = inner.t == want_a && inner.t == want_b;
+        if !typed || !inner.taken.has(a) || !inner.taken.has(b) {
+            return None;
+        }
+        let (segment, other) = (segment_of(a), segment_of(b));
+        let first = inner.segments.here(segment)?;
+        let second = match other == segment {
+            true => first,
+            false => inner.segments.here(other)?,
+        };
+        Some([
+            first.data.int(a - first_slot(segment))?,
+            second.data.int(b - first_slot(other))?,
+        ])
     }
 
     /// Why a slot has no value.
@@ -148,8 +169,7 @@ impl Reader<'_> {
         let mut rest = fids;
         while let Some(first) = rest.first() {
             let segment = segment_of(first.slot());
-            let other = rest.iter().position(|f| segment_of(f.slot()) != segment);
-            let (run, later) = rest.split_at(other.unwrap_or(rest.len()));
+            let (run, later) = rest.split_at(alike(rest, SEGMENT_BITS, |fid| *fid));
             rest = later;
             match inner.segments.get(segment) {
                 Ok(Some(resident)) => {

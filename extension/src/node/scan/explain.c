@@ -9,6 +9,7 @@
 #include "executor/executor.h"
 #include "nodes/makefuncs.h"
 #include "node/scan/state.h"
+#include "node/scan/switched.h"
 #include "utils/lsyscache.h"
 #include "utils/ruleutils.h"
 
@@ -51,7 +52,28 @@ explain_quals(CustomScanState *node, List *ancestors, ExplainState *es)
 	Node	   *all = (Node *) make_ands_explicit(linitial(((CustomScan *) plan)->custom_exprs));
 	bool		prefix = list_length(es->rtable) > 1 || es->verbose;
 
-	ExplainPropertyText("Protected Filter", deparse_expression(all, context, prefix, false), es);
+	ExplainPropertyText(((CfdScanState *) node)->switched != NULL ? "Encoded Filter" : "Protected Filter", deparse_expression(all, context, prefix, false), es);
+}
+
+static void
+explain_switch(const CfdSwitched *switched, ExplainState *es)
+{
+	uint64		software = switched->rows[CFD_SIDE_SOFTWARE];
+	uint64		keeper = switched->rows[CFD_SIDE_KEEPER];
+
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		appendStringInfoSpaces(es->str, es->indent * 2);
+		appendStringInfo(es->str, "Evaluated in software: " UINT64_FORMAT " rows, in keeper: " UINT64_FORMAT " rows\n",
+						 software, keeper);
+	}
+	else
+	{
+		ExplainPropertyUInteger("Rows Evaluated in Software", NULL, software, es);
+		ExplainPropertyUInteger("Rows Evaluated in Keeper", NULL, keeper, es);
+	}
+	ExplainPropertyUInteger("Rows Removed in Software", NULL, switched->removed, es);
+	ExplainPropertyUInteger("Changes of Side", NULL, switched->switches, es);
 }
 
 static void
@@ -85,6 +107,8 @@ cfd_scan_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	}
 	foreach(cell, state->computed)
 		ExplainPropertyText("Output Program", ((CfdProgram *) lfirst(cell))->text, es);
+	if (es->analyze && state->switched != NULL)
+		explain_switch(state->switched, es);
 	if (es->analyze)
 		explain_counters(state, es);
 }

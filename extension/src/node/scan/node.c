@@ -20,6 +20,7 @@
 #include "node/scan/pairs.h"
 #include "node/scan/scan.h"
 #include "node/scan/state.h"
+#include "node/scan/switched.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
@@ -71,13 +72,18 @@ static void
 cfd_scan_ask(CfdDriver *driver, CfdBuffer *buffer)
 {
 	CfdScanState *state = cfd_scan_of(driver);
+	instr_time	start;
 
 	if (state->filter == NULL)
 		return;
+	if (state->switched != NULL)
+		cfd_switched_clock(&start);
 	if (state->loop != NULL)
 		ask_about_pairs(state, buffer, buffer->rows - buffer->decided);
 	else
 		ask_about_rows(state, buffer, buffer->rows - buffer->decided);
+	if (state->switched != NULL)
+		cfd_switched_spent(state->switched, start);
 	buffer->asked = true;
 	driver->round_trips++;
 }
@@ -93,6 +99,26 @@ take_cut(CfdScanState *state, CfdBuffer *buffer)
 		cfd_pairs_leave_row(state->loop);
 	else
 		buffer->good -= passes;
+}
+
+/*
+ * Waits for an answer about encodings. Where the keeper refuses (it has the key
+ * no more, no grant covers it), PostgreSQL decides, and false is returned.
+ */
+static bool
+cfd_scan_answered(CfdScanState *state, CfdBuffer *buffer)
+{
+	instr_time	start;
+	bool		refused;
+
+	cfd_switched_clock(&start);
+	refused = cfd_await_refusal(&buffer->filter);
+	cfd_switched_spent(state->switched, start);
+	if (!refused)
+		return true;
+	buffer->asked = false;
+	cfd_switched_decide(state, buffer);
+	return false;
 }
 
 /* Records which rows pass, as far as the keeper has reported. */
@@ -111,6 +137,8 @@ take_passing(CfdScanState *state, CfdBuffer *buffer)
 		buffer->good = buffer->decided = buffer->rows;
 		return;
 	}
+	if (state->switched != NULL && !cfd_scan_answered(state, buffer))
+		return;
 	read = cfd_driver_await_revealed(&state->driver, &buffer->filter, asked, 1);
 	good = read.head.good;
 	for (int row = 0; row < good; row++)
@@ -125,7 +153,11 @@ take_passing(CfdScanState *state, CfdBuffer *buffer)
 	/* Unless there is an error, the remaining rows have not been reported yet. */
 	if (good == 0 && !read.has_error)
 		cfd_violation("answer about a batch has no rows");
-	if (read.has_error)
+	if (state->switched != NULL)
+		cfd_switched_decided(state, good);
+	if (read.has_error && state->switched != NULL)
+		cfd_switched_decide(state, buffer);
+	else if (read.has_error)
 		cfd_buffer_fail(buffer, &read.error);
 	if (buffer->cut && buffer->decided == buffer->rows)
 		take_cut(state, buffer);
@@ -299,6 +331,9 @@ kept_columns(CfdScanState *state, List *targets, int columns)
 	ListCell   *cell;
 
 	vars = list_concat(vars, pull_var_clause((Node *) state->css.ss.ps.plan->qual, PVC_RECURSE_PLACEHOLDERS));
+	if (state->switched != NULL)
+		vars = list_concat(vars, pull_var_clause(linitial(((CustomScan *) state->css.ss.ps.plan)->custom_exprs),
+												 PVC_RECURSE_PLACEHOLDERS));
 	for (int i = 0; i < state->project_inputs->count; i++)
 		vars = list_concat(vars, pull_var_clause((Node *) state->project_inputs->inputs[i].expr, PVC_RECURSE_PLACEHOLDERS));
 	foreach(cell, vars)
@@ -393,13 +428,15 @@ cfd_scan_begin(CustomScanState *node, EState *estate, int eflags)
 	state->project_inputs = cfd_compiler_with_lists();
 	if (scan->custom_exprs != NIL)
 		state->filter = cfd_program_of_list(lsecond(scan->custom_private), lsecond(scan->custom_exprs));
+	if (cfd_switch_private(scan) != NIL)
+		state->switched = cfd_switched_begin(state, scan);
 	state->qual_inputs = state->filter != NULL ? state->filter->compiler : cfd_compiler();
 	targets = scan->scan.plan.targetlist;
 	/*
 	 * Quals that are evaluated row by row come first, because expressions may
 	 * rely on them.
 	 */
-	if (scan->scan.plan.qual == NIL)
+	if (scan->scan.plan.qual == NIL && state->switched == NULL)
 		targets = (List *) lift((Node *) targets, &lifted);
 	kept = kept_columns(state, targets, rows->natts);
 	/* Without a projection the child's whole row is the result. */
@@ -418,7 +455,7 @@ cfd_scan_begin(CustomScanState *node, EState *estate, int eflags)
 /* ---------- execution ---------- */
 
 /* Returns the next row that passes, or NULL at the end. */
-static TupleTableSlot *
+TupleTableSlot *
 cfd_scan_next_row(CfdScanState *state)
 {
 	CfdBuffer  *buffer = cfd_driver_next(&state->driver);
@@ -445,7 +482,7 @@ exec_scan(CustomScanState *node)
 
 	for (;;)
 	{
-		TupleTableSlot *row = cfd_scan_next_row(state);
+		TupleTableSlot *row = state->switched != NULL ? cfd_switched_next(state) : cfd_scan_next_row(state);
 
 		if (row == NULL)
 			return state->projection != NULL ? ExecClearTuple(node->ss.ps.ps_ResultTupleSlot) : NULL;
@@ -464,6 +501,8 @@ static void
 forget_batches(CfdScanState *state)
 {
 	cfd_driver_restart(&state->driver, true);
+	if (state->switched != NULL)
+		cfd_switched_restart(state->switched);
 	state->wanted = state->ends_early ? 1 : 0;
 	state->driver.asks_ahead = state->wanted == 0;
 }

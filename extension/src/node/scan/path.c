@@ -14,7 +14,9 @@
 
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "node/scan/path.h"
 #include "node/scan/scan.h"
+#include "node/scan/switched.h"
 #include "plan/whole.h"
 #include "optimizer/clauses.h"
 #include "optimizer/cost.h"
@@ -131,8 +133,8 @@ cfd_scan_path_set_costs(PlannerInfo *root, RelOptInfo *rel, CustomPath *custom, 
 
 /* ---------- paths ---------- */
 
-static Path *
-copy_path(const Path *path)
+Path *
+cfd_scan_copy_path(const Path *path)
 {
 	Size		size;
 	Path	   *copy;
@@ -203,7 +205,7 @@ static Path *
 wrap(PlannerInfo *root, RelOptInfo *rel, Path *path)
 {
 	List	   *quals = protected_quals(rel, path);
-	Path	   *child = quals == NIL ? NULL : copy_path(path);
+	Path	   *child = quals == NIL ? NULL : cfd_scan_copy_path(path);
 	CustomPath *custom;
 
 	if (child == NULL)
@@ -248,6 +250,8 @@ cfd_scan_paths(PlannerInfo *root, RelOptInfo *rel)
 {
 	if (!cfd_scan_suits(root, rel))
 		return;
+	/* Paths with a switch have no other protected quals. */
+	cfd_switch_paths(root, rel);
 	add_paths(root, rel, rel->pathlist, add_path);
 	if (rel->consider_parallel)
 		add_paths(root, rel, rel->partial_pathlist, add_partial_path);
@@ -350,17 +354,24 @@ may_end_early(const PlannerInfo *root, Relids relids)
 	return false;
 }
 
+void
+cfd_scan_whole_rows(PlannerInfo *root, Plan *child)
+{
+	List	   *columns = columns_of_scan(child);
+
+	if (columns != NIL)
+		cfd_whole_rows(root, child, columns);
+}
+
 static Plan *
 plan_scan(PlannerInfo *root, RelOptInfo *rel, struct CustomPath *path,
 		  List *tlist, List *clauses, List *children)
 {
 	CustomScan *scan = makeNode(CustomScan);
 	Plan	   *child = linitial(children);
-	List	   *columns = columns_of_scan(child);
 	List	   *kept;
 
-	if (columns != NIL)
-		cfd_whole_rows(root, child, columns);
+	cfd_scan_whole_rows(root, child);
 	divide_quals(child->qual, &kept, &scan->custom_exprs, &scan->scan.plan.qual);
 	child->qual = kept;
 	return cfd_scan_above(root, rel->relids, scan, child, tlist);
@@ -374,6 +385,13 @@ cfd_scan_above(const PlannerInfo *root, Relids relids, CustomScan *scan, Plan *c
 
 	if (quals != NIL && program == NULL)
 		elog(ERROR, "confide: quals do not compile any more");
+	return cfd_scan_with(root, relids, scan, child, tlist, quals, program, NIL);
+}
+
+Plan *
+cfd_scan_with(const PlannerInfo *root, Relids relids, CustomScan *scan, Plan *child, List *tlist,
+			  List *quals, CfdProgram *program, List *switched)
+{
 	if (program != NULL)
 		scan->custom_exprs = list_make2(quals, cfd_program_inputs(program));
 	scan->scan.plan.targetlist = tlist;
@@ -381,6 +399,8 @@ cfd_scan_above(const PlannerInfo *root, Relids relids, CustomScan *scan, Plan *c
 	scan->custom_plans = list_make1(child);
 	scan->custom_private = list_make2(makeBoolean(may_end_early(root, relids)),
 									  program == NULL ? NIL : cfd_program_list(program));
+	if (switched != NIL)
+		scan->custom_private = lappend(scan->custom_private, switched);
 	scan->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	scan->methods = &scan_methods;
 	return &scan->scan.plan;

@@ -13,12 +13,15 @@
 #include "nodes/execnodes.h"
 #include "program/compile.h"
 
+struct CfdSwitched;
+
 typedef struct CfdScanState
 {
 	CustomScanState css;
 	CfdDriver	driver;			/* reads the child's rows */
 	CfdCompiler *qual_inputs;
 	CfdProgram *filter;			/* program of the quals; NULL: none */
+	struct CfdSwitched *switched;	/* which side evaluates the filter; NULL: the keeper */
 	NestLoopState *loop;		/* of a semijoin or antijoin, or NULL */
 	CfdCompiler *project_inputs;
 	List	   *computed;		/* CfdProgram of each computed column */
@@ -34,6 +37,8 @@ typedef struct CfdScanState
 	uint64		values;
 } CfdScanState;
 
+/* node.c: the next row that passes by the keeper's answer, or NULL. */
+extern TupleTableSlot *cfd_scan_next_row(CfdScanState *state);
 /* explain.c */
 extern void cfd_scan_explain(CustomScanState *node, List *ancestors, ExplainState *es);
 

@@ -14,7 +14,7 @@ use envelope::{Evidence, Opener, Sealer, SecretKey, format};
 use super::Core;
 use crate::config::Config;
 use crate::shared::Shared;
-use crate::upstream::Server;
+use crate::upstream::Servers;
 use crate::wire::{Reader, backend, frame, frontend};
 
 const SECRET: &str = "SEKRIT";
@@ -92,7 +92,7 @@ impl World {
     fn new() -> World {
         let shared = Shared::new(
             Config::default(),
-            Server::of(&Config::default()).unwrap(),
+            Servers::of(&Config::default()).unwrap(),
             SecretKey::generate().unwrap(),
             None,
         );
