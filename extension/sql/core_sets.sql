@@ -5,7 +5,7 @@
 --   Invariant: no constant but small integers, which are variables since constants are not taken.
 
 CREATE FUNCTION pg_catalog.enc_generate_series(start enc_int4, stop enc_int4, step enc_int4)
-	RETURNS SETOF enc_int4 LANGUAGE plpgsql IMMUTABLE STRICT SET search_path = pg_catalog AS $body$
+	RETURNS SETOF enc_int4 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog AS $body$
 DECLARE
 	zero enc_int4 := step - step;
 	up bool := step > zero;
@@ -23,7 +23,7 @@ END
 $body$;
 
 CREATE FUNCTION pg_catalog.enc_generate_series(start enc_int8, stop enc_int8, step enc_int8)
-	RETURNS SETOF enc_int8 LANGUAGE plpgsql IMMUTABLE STRICT SET search_path = pg_catalog AS $body$
+	RETURNS SETOF enc_int8 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog AS $body$
 DECLARE
 	zero enc_int8 := step - step;
 	up bool := step > zero;
@@ -41,7 +41,7 @@ END
 $body$;
 
 CREATE FUNCTION pg_catalog.enc_generate_series(start enc_timestamp, stop enc_timestamp, step enc_interval)
-	RETURNS SETOF enc_timestamp LANGUAGE plpgsql IMMUTABLE STRICT SET search_path = pg_catalog AS $body$
+	RETURNS SETOF enc_timestamp LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog AS $body$
 DECLARE
 	zero enc_interval := step - step;
 	up bool := step > zero;
@@ -59,7 +59,7 @@ END
 $body$;
 
 CREATE FUNCTION pg_catalog.enc_generate_series(start enc_timestamptz, stop enc_timestamptz, step enc_interval)
-	RETURNS SETOF enc_timestamptz LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog AS $body$
+	RETURNS SETOF enc_timestamptz LANGUAGE plpgsql STABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog AS $body$
 DECLARE
 	zero enc_interval := step - step;
 	up bool := step > zero;
@@ -77,7 +77,7 @@ END
 $body$;
 
 CREATE FUNCTION pg_catalog.enc_generate_series(start enc_int4, stop enc_int4)
-	RETURNS SETOF enc_int4 LANGUAGE plpgsql IMMUTABLE STRICT SET search_path = pg_catalog AS $body$
+	RETURNS SETOF enc_int4 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog AS $body$
 DECLARE
 	one int4 := 1;
 	step enc_int4 := one::enc_int4;
@@ -87,7 +87,7 @@ END
 $body$;
 
 CREATE FUNCTION pg_catalog.enc_generate_series(start enc_int8, stop enc_int8)
-	RETURNS SETOF enc_int8 LANGUAGE plpgsql IMMUTABLE STRICT SET search_path = pg_catalog AS $body$
+	RETURNS SETOF enc_int8 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog AS $body$
 DECLARE
 	one int4 := 1;
 	step enc_int8 := one::enc_int8;
@@ -97,7 +97,7 @@ END
 $body$;
 
 CREATE FUNCTION pg_catalog.enc_json_array_elements(doc enc_json, OUT value enc_json)
-	RETURNS SETOF enc_json LANGUAGE plpgsql IMMUTABLE STRICT SET search_path = pg_catalog AS $body$
+	RETURNS SETOF enc_json LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog AS $body$
 DECLARE
 	place int4 := 0;
 	size enc_int4 := enc_jsonarraylength(doc);
@@ -111,7 +111,7 @@ END
 $body$;
 
 CREATE FUNCTION pg_catalog.enc_json_array_elements_text(doc enc_json, OUT value enc_text)
-	RETURNS SETOF enc_text LANGUAGE plpgsql IMMUTABLE STRICT SET search_path = pg_catalog AS $body$
+	RETURNS SETOF enc_text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog AS $body$
 DECLARE
 	place int4 := 0;
 	size enc_int4 := enc_jsonarraylength(doc);
@@ -125,7 +125,7 @@ END
 $body$;
 
 CREATE FUNCTION pg_catalog.enc_jsonb_array_elements(doc enc_jsonb, OUT value enc_jsonb)
-	RETURNS SETOF enc_jsonb LANGUAGE plpgsql IMMUTABLE STRICT SET search_path = pg_catalog AS $body$
+	RETURNS SETOF enc_jsonb LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog AS $body$
 DECLARE
 	place int4 := 0;
 	size enc_int4 := enc_jsonarraylength(doc);
@@ -139,7 +139,7 @@ END
 $body$;
 
 CREATE FUNCTION pg_catalog.enc_jsonb_array_elements_text(doc enc_jsonb, OUT value enc_text)
-	RETURNS SETOF enc_text LANGUAGE plpgsql IMMUTABLE STRICT SET search_path = pg_catalog AS $body$
+	RETURNS SETOF enc_text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog AS $body$
 DECLARE
 	place int4 := 0;
 	size enc_int4 := enc_jsonarraylength(doc);
@@ -153,7 +153,7 @@ END
 $body$;
 
 CREATE FUNCTION pg_catalog.enc_string_to_table(whole enc_text, delimiter enc_text, missing enc_text DEFAULT NULL)
-	RETURNS SETOF enc_text LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog AS $body$
+	RETURNS SETOF enc_text LANGUAGE plpgsql IMMUTABLE PARALLEL RESTRICTED SET search_path = pg_catalog AS $body$
 DECLARE
 	one int4 := 1;
 	zero enc_int4 := enc_length(whole) - enc_length(whole);

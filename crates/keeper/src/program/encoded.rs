@@ -218,7 +218,7 @@ pub(super) fn words(bytes: &[u8]) -> impl Iterator<Item = Fid> {
 }
 
 fn list(bytes: &[u8]) -> Encoded<'_> {
-    let (fids, _) = bytes.as_chunks();
+    let (fids, _) = bytes.as_chunks::<8>();
     Encoded::List(bytes, alike(fids, SLOT_BITS, word) == fids.len())
 }
 
