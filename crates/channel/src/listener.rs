@@ -27,10 +27,19 @@ pub struct Listener {
 impl Listener {
     /// Listens at a path, with the permissions `mode`. A stale socket is replaced. A live socket,
     /// or any other kind of file, yields [`ErrorKind::AddrInUse`].
+    ///
+    /// The path exists only once the socket listens and has its permissions, so who finds it can
+    /// connect: until then it has another name in the same folder.
     pub fn bind(path: &Path, mode: u32) -> io::Result<Listener> {
         remove_stale(path)?;
-        let listener = UnixListener::from(socket::listen(path, mode)?);
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
+        let unfinished = path.with_file_name(format!(".{}", std::process::id()));
+        remove_stale(&unfinished)?;
+        let listener = UnixListener::from(socket::listen(&unfinished, mode)?);
+        // Unlike a rename, a link does not replace the socket of somebody who was faster.
+        let linked = std::fs::set_permissions(&unfinished, std::fs::Permissions::from_mode(mode))
+            .and_then(|()| std::fs::hard_link(&unfinished, path));
+        std::fs::remove_file(&unfinished)?;
+        linked.map_err(in_use)?;
         let file = identity(path)?;
         Ok(Listener {
             listener,
@@ -86,6 +95,14 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         self.unlink();
+    }
+}
+
+/// The error of a link that finds its name taken, as bind reports it.
+fn in_use(error: io::Error) -> io::Error {
+    match error.kind() {
+        ErrorKind::AlreadyExists => io::Error::new(ErrorKind::AddrInUse, error),
+        _ => error,
     }
 }
 

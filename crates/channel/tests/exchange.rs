@@ -382,6 +382,35 @@ fn bind_takes_nothing_away() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
 }
 
+/// Whoever finds the path finds a socket that listens and has its permissions. Otherwise a backend
+/// of another user that connects while the keeper starts is told that it may not.
+#[test]
+fn the_path_comes_last() {
+    for _ in 0..200 {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keeper");
+        std::thread::scope(|scope| {
+            let seen = scope.spawn(|| {
+                loop {
+                    if let Ok(data) = std::fs::symlink_metadata(&path) {
+                        break (
+                            data.permissions().mode(),
+                            UnixStream::connect(&path).is_ok(),
+                        );
+                    }
+                }
+            });
+            // With the usual umask, bind alone gives the file fewer permissions.
+            let listener = Listener::bind(&path, 0o666).unwrap();
+            let (mode, answered) = seen.join().unwrap();
+            assert_eq!(mode & 0o777, 0o666);
+            assert!(answered);
+            drop(listener);
+        });
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}
+
 #[test]
 fn close_ends_a_waiting_accept() {
     let folder = tempfile::tempdir().unwrap();

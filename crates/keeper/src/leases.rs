@@ -156,6 +156,11 @@ impl Leases {
         }
     }
 
+    /// The number of checkpoints that wait.
+    pub fn waiting(&self) -> u64 {
+        self.waits.load(Ordering::Relaxed)
+    }
+
     /// The FIDs that are leased and have no value.
     pub fn list(&self, store: &Store) -> Vec<Leased> {
         let inner = self.lock();

@@ -112,10 +112,13 @@ fn bind_unix(path: &Path) -> std::io::Result<UnixListener> {
     if std::os::unix::net::UnixStream::connect(path).is_ok() {
         return Err(std::io::ErrorKind::AddrInUse.into());
     }
-    let _ = std::fs::remove_file(path);
-    let listener = UnixListener::bind(path)?;
+    // Who finds the path can connect: until the socket has its permissions it has another name.
+    let unfinished = path.with_file_name(format!(".{}", std::process::id()));
+    let _ = std::fs::remove_file(&unfinished);
+    let listener = UnixListener::bind(&unfinished)?;
     // Anybody may connect, as with PostgreSQL.
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777))?;
+    std::fs::set_permissions(&unfinished, std::fs::Permissions::from_mode(0o777))?;
+    std::fs::rename(&unfinished, path)?;
     Ok(listener)
 }
 

@@ -3,7 +3,7 @@
 
 use crate::common::{Backend, TIMEOUT, hello};
 use channel::BackendEnd;
-use contract::Kind;
+use contract::{Kind, Op, TypeCode};
 use envelope::SecretKey;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -235,6 +235,10 @@ fn released_values_in_memory() {
         // The allocator itself writes at the beginning of what is freed.
         backend.put(&text(format!("number {n:32}: {SECRET}")));
     }
+    // A comparison copies its first operand into a buffer of the channel.
+    let [a, b] = [0, 1].map(|n| backend.put(&text(format!("operand {n:32}: {SECRET}"))));
+    let less = backend.number(Op::Lt, &[TypeCode::Text; 2], None);
+    assert_eq!(backend.declassify(less, 1, &[a, b]), Ok(vec![1]));
     backend.fence().unwrap();
     let found = in_memory(&child, SECRET.as_bytes());
     backend.end_statement();

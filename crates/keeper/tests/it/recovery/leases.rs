@@ -264,7 +264,14 @@ fn checkpoints_wait() {
         backend.send(Kind::Adopt, record);
     }
     let done = std::thread::spawn(move || worker.checkpoint(200, SYSTEM).map(|_| worker));
-    std::thread::sleep(std::time::Duration::from_millis(100));
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while keeper.leases.waiting() == 0 {
+        assert!(
+            std::time::Instant::now() < until,
+            "the checkpoint does not wait"
+        );
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
     drop(held);
     let worker = done.join().unwrap().unwrap();
     drop((backend, worker, running));
