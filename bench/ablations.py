@@ -31,6 +31,7 @@ from collections.abc import Iterator
 import cell_caches
 import cgroup
 import plots
+import processor
 import psycopg
 import servers
 import tpch_data
@@ -254,14 +255,14 @@ def secret(stack, sides, report: Report) -> None:
             setting = "true" if switch == "on" else "false"
             with restart(stack, None, secret_values=setting) as connection:
                 Cell().run_queries(connection)
-                before = servers.processor_of(stack.keeper_pid())
+                before = processor.of_process(stack.keeper_pid())
                 cell.run_queries(connection)
-                spent = servers.processor_of(stack.keeper_pid()) - before
+                spent = processor.of_process(stack.keeper_pid()) - before
                 seconds[switch].append(spent)
     plain = report.results["plain"]
     found = {switch: compare(plain, cell.content()) for switch, cell in cells.items()}
-    processor = {switch: {"processor": median(spent)} for switch, spent in seconds.items()}
-    report.results["secret"] = {s: cell | processor[s] for s, cell in found.items()}
+    spent_by = {switch: {"processor": median(spent)} for switch, spent in seconds.items()}
+    report.results["secret"] = {s: cell | spent_by[s] for s, cell in found.items()}
     progress("values in hidden memory")
 
 
@@ -277,7 +278,7 @@ def caches(stack, sides, report: Report) -> None:
 
 def keeper_seconds(stack) -> float:
     """Processor time of the keeper since its start."""
-    return servers.processor_of(stack.keeper_pid())
+    return processor.of_process(stack.keeper_pid())
 
 
 def paging(stack) -> dict[str, int]:

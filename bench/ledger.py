@@ -26,6 +26,7 @@ import time
 from pathlib import Path
 
 import plots
+import processor
 import servers
 from driver import driver
 from report import Report, median, parameter, parameters, progress, ratio, table
@@ -108,9 +109,9 @@ class Runs:
         self.processor: dict = {}
 
     def add(self, what: str, kind: str, connection, work: list[tuple[str, tuple]]) -> None:
-        before = servers.processor(self.stack, self.stack.proxy_pid())
+        before = processor.of_stack(self.stack, self.stack.proxy_pid())
         took = timed(connection, work)
-        spent = servers.processor(self.stack, self.stack.proxy_pid()) - before
+        spent = processor.of_stack(self.stack, self.stack.proxy_pid()) - before
         self.clock.setdefault(what, {}).setdefault(kind, []).append(took)
         self.processor.setdefault(what, {}).setdefault(kind, []).append(spent / len(work) * 1e6)
 
@@ -223,9 +224,9 @@ class TpcC:
 
     def turn(self, kind: str, seed: int) -> tuple[float, float]:
         """Transactions a second, and milliseconds of processors for one."""
-        before = servers.settled_processor(self.stack, self.dba)
+        before = processor.of_stack_alone(self.stack, self.dba)
         found = self.run(kind, "tpcc", "--clients", CLIENTS, "--seconds", SECONDS, "--seed", seed)
-        spent = servers.settled_processor(self.stack, self.dba) - before
+        spent = processor.of_stack_alone(self.stack, self.dba) - before
         return found["per_second"], spent / found["done"] * 1e3
 
 

@@ -1,4 +1,4 @@
-"""Processor time that a keeper and the backends of its PostgreSQL have used.
+"""Processor time that a keeper and its PostgreSQL have used.
 
 Of a statement: nanoseconds of the scheduler, task by task. Of a run with connections of its own:
 what the system counts for whole processes, those that have ended among them, in steps of its
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
-from stack import Stack
+from stack import Stack, children
 
 TICK = os.sysconf("SC_CLK_TCK")
 # How often it is asked whether those that spin for a while have gone to sleep.
@@ -58,42 +58,46 @@ class Statements:
         return settled(lambda: sum(nanoseconds(pid) for pid in self.pids)) / 1e9
 
 
-def fields(pid: int) -> list[int]:
-    """utime, stime, and those of children that were waited for (proc(5), from field 14 on)."""
-    stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return [int(field) for field in stat[11:15]]
+def of_process(pid: int, with_ended: bool = False) -> float:
+    """Seconds that a process has used; with those of its children that ended."""
+    # utime, stime, and those of children that were waited for: proc(5), from field 14 on.
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(int(n) for n in fields[11 : 15 if with_ended else 13]) / TICK
 
 
-def whole(stack: Stack) -> float:
-    """Processor seconds of the keeper, and of all backends that have ended."""
-    keeper, postmaster = fields(stack.keeper_pid()), fields(stack.postmaster_pid())
-    return (sum(keeper[:2]) + sum(postmaster[2:])) / TICK
+def of_stack(stack: Stack, *more: int) -> float:
+    """Seconds that PostgreSQL with all its processes, the keeper, and the processes of these
+    numbers have used."""
+    postmaster = stack.postmaster_pid()
+    spent = of_process(postmaster, with_ended=True)
+    for pid in [*children(postmaster), stack.keeper_pid(), *more]:
+        # A process that ends meanwhile is not counted yet; the next reading has it.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            spent += of_process(pid)
+    return spent
+
+
+def of_stack_alone(stack: Stack, dba: psycopg.Connection) -> float:
+    """The same, once no client but this one is connected any more."""
+    others = (
+        "SELECT count(*) FROM pg_stat_activity"
+        " WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+    )
+    until = time.monotonic() + 30
+    while dba.execute(others).fetchone()[0] > 0:
+        if time.monotonic() > until:
+            raise RuntimeError("clients stay connected")
+        time.sleep(PAUSE)
+    return settled(lambda: of_stack(stack))
 
 
 def of_run(stack: Stack, run: Callable[[], dict]) -> dict:
     """What a run of the driver gives, and the processor seconds of each of its transactions."""
-    before = whole(stack)
-    found = run()
-    wait_for_ends(stack)
-    found["processor"] = (whole(stack) - before) / max(1, found["done"])
-    return found
-
-
-def wait_for_ends(stack: Stack) -> None:
-    """Until the application's backends have ended and the postmaster knows it."""
     with stack.connect_dba() as dba:
-        until = time.monotonic() + 30
-        while time.monotonic() < until:
-            asked = dba.execute("SELECT count(*) FROM pg_stat_activity WHERE usename = 'app'")
-            if asked.fetchone() == (0,):
-                break
-            time.sleep(PAUSE)
-    settled(lambda: whole(stack))
-
-
-def children(pid: int) -> list[int]:
-    """The processes that it has started and that have not ended."""
-    return [int(n) for n in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        before = of_stack_alone(stack, dba)
+        found = run()
+        found["processor"] = (of_stack_alone(stack, dba) - before) / max(1, found["done"])
+    return found
 
 
 def writer_ms(keeper: int) -> float:
@@ -112,16 +116,11 @@ class Processor:
     recordings."""
 
     def __init__(self, stack: Stack):
-        self.keeper, self.postmaster = stack.keeper_pid(), stack.postmaster_pid()
+        self.stack = stack
 
     def read(self) -> dict[str, float]:
-        writer = writer_ms(self.keeper)
-        ticks = sum(fields(self.postmaster)[2:]) + sum(fields(self.keeper)[:2])
-        for pid in children(self.postmaster):
-            # One that has just ended is among the postmaster's ended children.
-            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                ticks += sum(fields(pid)[:2])
-        return {"statements": ticks * 1000 / TICK - writer, "writer": writer}
+        writer = writer_ms(self.stack.keeper_pid())
+        return {"statements": of_stack(self.stack) * 1000 - writer, "writer": writer}
 
     def since(self, before: dict[str, float]) -> dict[str, float]:
         return {name: spent - before[name] for name, spent in self.read().items()}

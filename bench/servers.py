@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psycopg
 from report import parameter, parameters
-from stack import ROOT, Stack, children
+from stack import ROOT, Stack
 
 KIND = parameter("SETTINGS", "tuned")
 # Nothing that works in the background while something is measured.
@@ -175,35 +175,3 @@ def keeper_memory(stack: Stack) -> int:
     status = Path(f"/proc/{stack.keeper_pid()}/status").read_text()
     line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
     return int(line.split()[1]) * 1024
-
-
-def processor_of(pid: int, with_ended: bool = False) -> float:
-    """Seconds of processor time that a process has used; with those of its children that ended."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return sum(int(n) for n in fields[11 : 15 if with_ended else 13]) / os.sysconf("SC_CLK_TCK")
-
-
-def processor(stack: Stack, *more: int) -> float:
-    """Seconds of processor time that the stack has used: PostgreSQL with all its processes, the
-    keeper, and the processes of these numbers."""
-    postmaster = stack.postmaster_pid()
-    spent = processor_of(postmaster, with_ended=True)
-    for pid in [*children(postmaster), stack.keeper_pid(), *more]:
-        # A process that ends meanwhile is not counted yet; the next reading has it.
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            spent += processor_of(pid)
-    return spent
-
-
-def settled_processor(stack: Stack, dba: psycopg.Connection) -> float:
-    """The same, once no client but this one is connected any more."""
-    others = (
-        "SELECT count(*) FROM pg_stat_activity"
-        " WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
-    )
-    until = time.monotonic() + 30
-    while dba.execute(others).fetchone()[0] > 0:
-        if time.monotonic() > until:
-            raise RuntimeError("clients stay connected")
-        time.sleep(0.02)
-    return processor(stack)
