@@ -10,6 +10,7 @@
 mod admin;
 mod attestation;
 mod authentication;
+mod charset;
 mod config;
 mod databases;
 mod dial;

@@ -14,7 +14,6 @@ use crate::gate::Turn;
 use crate::session::{Core, Stop, shrink};
 use crate::shared::{Shared, Stats};
 use crate::sockets::{Connection, Stream};
-use crate::wire::backend;
 
 /// Reading stops when this much data waits for the other side.
 const HIGH_WATER: usize = 1 << 20;
@@ -190,9 +189,7 @@ async fn finish(
 ) {
     if let Stop::Fatal(failure) = stop {
         tracing::warn!(sqlstate = %failure.sqlstate, message = %failure.message, "connection ended");
-        backend::error(&mut core.to_client, "FATAL", &failure);
-        // Unfinished work is not sent; the server rolls it back.
-        core.to_server.clear();
+        core.tell_end(&failure);
     }
     let both = async {
         let _ = client.write_all_buf(&mut core.to_client).await;

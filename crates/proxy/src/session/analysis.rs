@@ -5,6 +5,7 @@ use grant::{Command, Verb};
 use rewrite::{Piece, PositionMap, StatementKind, Transaction};
 use zeroize::Zeroizing;
 
+use super::encoding::{self, ClientEncoding};
 use super::internal::Purpose;
 use super::policy;
 use super::statement::Effect;
@@ -204,12 +205,8 @@ impl Core {
 
     /// Whether the connection can transfer protected values.
     fn may_carry(&mut self, failed: bool) -> Step<Carries> {
-        if !self.utf8 {
-            let failure = Failure::new(
-                "0A000",
-                "confide: client_encoding must be UTF8 for protected columns",
-            );
-            return Ok(Carries::No(failure.hint("SET client_encoding TO 'UTF8'.")));
+        if matches!(self.encoding, ClientEncoding::Other) {
+            return Ok(Carries::No(encoding::needs_utf8("protected columns")));
         }
         if self.session.is_open() || failed || self.shared.config.software {
             return Ok(Carries::Yes);
@@ -239,6 +236,14 @@ impl Core {
             .collect();
         // Encodings do not require a session with the keeper, and outlive it.
         let sealed = wants_keeper(&statements);
+        let binary = |s: &rewrite::Statement| {
+            let copy = s.copy.as_ref();
+            copy.is_some_and(|c| c.format == rewrite::Format::Binary)
+        };
+        if touches && self.encoding.charset().is_some() && statements.iter().any(binary) {
+            let what = "COPY of protected columns in binary format";
+            return Ok(Outcome::Refuse(encoding::needs_utf8(what)));
+        }
         if touches || sealed {
             match self.may_carry(failed)? {
                 Carries::Yes => {}

@@ -1,4 +1,6 @@
 //! COPY in both directions.
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use client::Failure;
 use client::copy::CopyStream;
@@ -6,14 +8,38 @@ use rewrite::{CopyPlan, Direction};
 
 use super::queue::Expect;
 use super::{Core, Flow, Step, Stop, Wait};
+use crate::charset::Charset;
 use crate::wire::{frame, frontend};
 
 /// COPY from the client.
 pub(super) struct In {
     /// The stream that seals the data; `None` if nothing is protected.
     stream: Option<CopyStream>,
+    /// The encoding of the data, of client and server, if it is not UTF-8.
+    charsets: Charsets,
     /// Started by Execute.
     pub(super) extended: bool,
+}
+
+/// COPY of protected columns to the client.
+pub(super) struct Out {
+    stream: CopyStream,
+    charsets: Charsets,
+}
+
+/// The encodings of the data on both sides; `None` for UTF-8.
+#[derive(Clone, Copy, Default)]
+struct Charsets {
+    client: Option<Charset>,
+    server: Option<Charset>,
+}
+
+fn decoded(charset: Option<Charset>, data: &[u8]) -> Result<Cow<'_, [u8]>, Failure> {
+    charset.map_or(Ok(Cow::Borrowed(data)), |charset| charset.decode(data))
+}
+
+fn encoded(charset: Option<Charset>, data: &[u8]) -> Result<Cow<'_, [u8]>, Failure> {
+    charset.map_or(Ok(Cow::Borrowed(data)), |charset| charset.encode(data))
 }
 
 /// What is known about the data of the last COPY from the client if it fails.
@@ -43,7 +69,8 @@ impl Core {
         };
         let mut out = Vec::new();
         let made = match tag {
-            b'd' => stream.push(&self.session, frame::body(message), &mut out),
+            b'd' => decoded(copy.charsets.client, frame::body(message))
+                .and_then(|data| stream.push(&self.session, &data, &mut out)),
             b'c' => stream.finish(&self.session, &mut out),
             _ => Ok(()),
         };
@@ -51,6 +78,7 @@ impl Core {
             *none = stream.refused();
         }
         if !out.is_empty() {
+            let out = encoded(copy.charsets.server, &out).map_err(Stop::Fatal)?;
             frontend::copy_data(&mut self.to_server, &out);
         }
         if let Err(failure) = made {
@@ -69,12 +97,17 @@ impl Core {
 
     /// CopyInResponse: the client may send data.
     pub(super) fn begin_copy_in(&mut self, plan: Option<CopyPlan>, extended: bool) -> Step {
+        let charsets = self.charsets(plan.as_ref());
         let stream = self.stream(plan, Direction::From)?;
         self.copy_refused = match &stream {
             Some(_) => Refused::Sealed(None),
             None => Refused::Plain,
         };
-        self.copy_in = Some(In { stream, extended });
+        self.copy_in = Some(In {
+            stream,
+            charsets,
+            extended,
+        });
         if extended {
             // The server ignores a Sync received during COPY.
             self.queue.retain(|e| !matches!(e, Expect::Sync));
@@ -85,8 +118,21 @@ impl Core {
 
     /// CopyOutResponse: data follows.
     pub(super) fn begin_copy_out(&mut self, plan: Option<CopyPlan>) -> Step {
-        self.copy_out = self.stream(plan, Direction::To)?;
+        let charsets = self.charsets(plan.as_ref());
+        let stream = self.stream(plan, Direction::To)?;
+        self.copy_out = stream.map(|stream| Out { stream, charsets });
         Ok(())
+    }
+
+    /// With the option ENCODING, which only UTF-8 passes, the data is not in the client's encoding.
+    fn charsets(&self, plan: Option<&CopyPlan>) -> Charsets {
+        if plan.is_none_or(|plan| plan.options.encoding.is_some()) {
+            return Charsets::default();
+        }
+        Charsets {
+            client: self.charset_of_values(),
+            server: self.encoding.charset(),
+        }
     }
 
     fn stream(&self, plan: Option<CopyPlan>, direction: Direction) -> Step<Option<CopyStream>> {
@@ -110,15 +156,16 @@ impl Core {
 
     /// Processes CopyData from the server.
     pub(super) fn copy_output(&mut self, message: &[u8]) -> Step {
-        let Some(stream) = &mut self.copy_out else {
+        let Some(Out { stream, charsets }) = &mut self.copy_out else {
             self.to_client.extend_from_slice(message);
             return Ok(());
         };
         let mut out = Vec::new();
-        stream
-            .push(&self.session, frame::body(message), &mut out)
+        decoded(charsets.server, frame::body(message))
+            .and_then(|data| stream.push(&self.session, &data, &mut out))
             .map_err(Stop::Fatal)?;
         if !out.is_empty() {
+            let out = encoded(charsets.client, &out).map_err(Stop::Fatal)?;
             frontend::copy_data(&mut self.to_client, &out);
         }
         Ok(())
@@ -126,12 +173,17 @@ impl Core {
 
     /// Processes CopyDone from the server.
     pub(super) fn end_copy_out(&mut self) -> Step {
-        if let Some(mut stream) = self.copy_out.take() {
+        if let Some(Out {
+            mut stream,
+            charsets,
+        }) = self.copy_out.take()
+        {
             let mut out = Vec::new();
             stream
                 .finish(&self.session, &mut out)
                 .map_err(Stop::Fatal)?;
             if !out.is_empty() {
+                let out = encoded(charsets.client, &out).map_err(Stop::Fatal)?;
                 frontend::copy_data(&mut self.to_client, &out);
             }
         }

@@ -13,7 +13,6 @@ use rewrite::{Piece, key};
 
 use super::Core;
 use super::statement::Statement;
-use crate::wire::frontend::Bind;
 
 /// PostgreSQL's OIDs of `text`, `varchar`, `bpchar`, `name`, `unknown`.
 const STRINGS: [u32; 5] = [
@@ -28,7 +27,7 @@ impl Core {
     /// Returns the numbers of the parameters that must also be sealed.
     pub(super) fn echoes(
         &self,
-        bind: &Bind<'_>,
+        values: &[Option<&[u8]>],
         sealed: &[Option<Vec<u8>>],
         oids: &[u32],
         statement: &Statement,
@@ -40,8 +39,8 @@ impl Core {
         if compared.is_empty() {
             return Vec::new();
         }
-        let values = bind.values.iter().zip(sealed);
-        let given = values.filter_map(|(given, sealed)| given.filter(|_| sealed.is_some()));
+        let pairs = values.iter().zip(sealed);
+        let given = pairs.filter_map(|(given, sealed)| given.filter(|_| sealed.is_some()));
         let literals = analysed.edits.iter().flat_map(|e| &e.pieces);
         let literals = literals.filter_map(|piece| match piece {
             Piece::Envelope(secret) => key(secret.text()),
@@ -52,7 +51,7 @@ impl Core {
             let at = (**number as usize).wrapping_sub(1);
             let string = oids.get(at).is_some_and(|oid| STRINGS.contains(oid));
             let plain = sealed.get(at).is_some_and(Option::is_none);
-            let value = bind.values.get(at).copied().flatten().and_then(key);
+            let value = values.get(at).copied().flatten().and_then(key);
             string && plain && value.is_some_and(|value| secrets.contains(&value))
         };
         compared.iter().filter(echo).copied().collect()

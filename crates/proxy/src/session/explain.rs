@@ -112,6 +112,7 @@ impl Core {
     /// Finds the first parameter that fails with this error. PostgreSQL shows as much of it in the
     /// CONTEXT as `log_parameter_max_length_on_error` allows, which by default is nothing.
     fn parameter(&self, told: Told<'_>, portal: &Portal) -> Option<Explained> {
+        let charset = self.charset_of_values();
         let oids = portal.statement.as_ref()?.params.get()?;
         let bind = frontend::Bind::read(frame::body(portal.bind.as_ref()?)).ok()?;
         bind.values.iter().enumerate().find_map(|(at, value)| {
@@ -119,6 +120,8 @@ impl Core {
                 return None;
             };
             let value = value.filter(|_| bind.format(at) == client::TEXT)?;
+            let utf8 = charset.and_then(|charset| charset.decode(value).ok());
+            let value = utf8.as_deref().unwrap_or(value);
             let message = told.of(code, -1, value, &self.session.env)?;
             let name: Cow<'_, str> = match bind.portal {
                 "" => "unnamed portal".into(),

@@ -233,11 +233,18 @@ impl Core {
             frontend::bare(&mut self.to_server, b'H');
             return Ok(self.wait_for(Wait::Params(statement)));
         };
-        let sealed = match self.seal_parameters(&bind, oids, &statement) {
+        let types = &self.session.types;
+        let protected = |at: usize| oids.get(at).and_then(|oid| types.get(*oid));
+        let values = match self.values_from_client(&bind, protected) {
+            Ok(values) => values,
+            Err(failure) => return Ok(self.refuse_extended(failure)),
+        };
+        let seen: Vec<Option<&[u8]>> = values.iter().map(Option::as_deref).collect();
+        let sealed = match self.seal_parameters((&bind, &seen), oids, &statement) {
             Ok(sealed) => sealed,
             Err(failure) => return Ok(self.refuse_extended(failure)),
         };
-        let echoes = self.echoes(&bind, &sealed, oids, &statement);
+        let echoes = self.echoes(&seen, &sealed, oids, &statement);
         if !echoes.is_empty() {
             let all = [statement.sealing.as_slice(), &echoes].concat();
             return self.prepare_again(&statement, &all);
@@ -296,9 +303,15 @@ impl Core {
     /// constants that would be sealed.
     fn sql_in_values<'v>(&self, values: impl Iterator<Item = &'v [u8]>) -> Option<Failure> {
         let schema = self.schema.as_ref();
-        let mut texts = values.filter_map(|value| std::str::from_utf8(value).ok());
-        texts
-            .any(|text| rewrite::hides_secrets(text, schema))
+        let charset = self.encoding.charset();
+        let hides = |value: &'v [u8]| {
+            let text = charset.and_then(|charset| charset.decode(value).ok());
+            let text = std::str::from_utf8(text.as_deref().unwrap_or(value));
+            text.is_ok_and(|text| rewrite::hides_secrets(text, schema))
+        };
+        let mut values = values;
+        values
+            .any(hides)
             .then(|| {
                 Failure::new(
                     "0A000",
@@ -328,12 +341,12 @@ impl Core {
     /// Returns the envelopes for the parameters that need them.
     fn seal_parameters(
         &self,
-        bind: &frontend::Bind<'_>,
+        (bind, values): (&frontend::Bind<'_>, &[Option<&[u8]>]),
         oids: &[u32],
         statement: &Statement,
     ) -> Result<Vec<Option<Vec<u8>>>, Failure> {
-        let mut sealed = Vec::with_capacity(bind.values.len());
-        for (at, value) in bind.values.iter().enumerate() {
+        let mut sealed = Vec::with_capacity(values.len());
+        for (at, value) in values.iter().enumerate() {
             let target = oids.get(at).and_then(|oid| self.session.types.get(*oid));
             let used = statement.uses.get(&(at as u32 + 1));
             let agrees = match used {

@@ -9,6 +9,7 @@ mod analysis;
 mod copy;
 mod cursors;
 mod echo;
+mod encoding;
 mod explain;
 mod extended;
 mod internal;
@@ -19,6 +20,7 @@ mod queue;
 mod recode;
 mod refuse;
 mod restore;
+mod rows;
 mod server;
 mod simple;
 mod statement;
@@ -125,7 +127,9 @@ pub struct Core {
     /// What the server says about its kind, and its position in the configuration.
     kind: Kind,
     place: usize,
-    utf8: bool,
+    encoding: encoding::ClientEncoding,
+    /// How much of `to_client` and `to_server` is in the client's encoding.
+    converted: (usize, usize),
     /// The server interprets backslashes in `'…'` as escapes.
     escapes: bool,
     /// It did so at some time: the end of a transaction may restore that.
@@ -152,7 +156,7 @@ pub struct Core {
     statements: HashMap<String, Arc<Statement>>,
     portals: HashMap<String, Arc<Portal>>,
     copy_in: Option<copy::In>,
-    copy_out: Option<client::copy::CopyStream>,
+    copy_out: Option<copy::Out>,
     copy_refused: copy::Refused,
     /// Our error, which replaces the server's answer to CopyFail, and the line it is about.
     override_error: Option<(Failure, String)>,
@@ -195,7 +199,8 @@ impl Core {
             session,
             kind: Kind::default(),
             place: 0,
-            utf8: true,
+            encoding: encoding::ClientEncoding::Utf8,
+            converted: (0, 0),
             escapes: false,
             escaped_once: false,
             escapes_stale: false,
@@ -245,9 +250,11 @@ impl Core {
     /// Processes complete frames received from the client, as long as the connection can proceed
     /// without the server.
     pub fn client_input(&mut self, input: &mut BytesMut) -> Step {
+        self.mark();
         self.listen();
         let step = self.next_frames(input);
         self.hear()?;
+        self.convert()?;
         step
     }
 
@@ -281,8 +288,18 @@ impl Core {
                         Some(length) => {
                             self.tried = Tried::default();
                             let frame = input.split_to(length).freeze();
-                            self.keep(&frame);
-                            frame
+                            let tag = frame.first().copied().unwrap_or_default();
+                            match self.from_client(frame)? {
+                                Ok(frame) => {
+                                    self.keep(&frame);
+                                    frame
+                                }
+                                Err(_) if self.discarding => continue,
+                                Err(failure) => {
+                                    self.refuse_strings(tag, failure)?;
+                                    continue;
+                                }
+                            }
                         }
                     }
                 }
@@ -297,14 +314,28 @@ impl Core {
 
     /// Processes complete frames received from the server.
     pub fn server_input(&mut self, input: &mut BytesMut) -> Step {
+        self.mark();
         self.listen();
         while let Some(length) = frame::first(input, self.shared.config.max_message_bytes)? {
             let mut next = input.split_to(length);
+            self.from_server(&mut next)?;
             let before = self.to_client.len();
             self.on_server(&mut next)?;
             self.told(before)?;
         }
-        self.hear()
+        self.hear()?;
+        self.convert()
+    }
+
+    /// Tells the client why the connection ends. Unfinished work is not sent; the server rolls it
+    /// back.
+    pub fn tell_end(&mut self, failure: &Failure) {
+        self.mark();
+        self.to_server.clear();
+        backend::error(&mut self.to_client, "FATAL", failure);
+        self.converted.1 = 0;
+        // A message without strings to convert is none that fails.
+        let _ = self.convert();
     }
 
     /// Whether a client's frame is held back, so that reading more is pointless.

@@ -1,12 +1,13 @@
 //! Messages of the server: which entry of the queue they answer, and what the client sees of them.
 use std::sync::atomic::Ordering;
 
-use bytes::{BufMut, BytesMut};
+use bytes::BytesMut;
 use client::description::{self, Column};
-use client::{Failure, Protected, Session, Shown};
+use client::{Failure, Protected};
 use rewrite::PositionMap;
 
 use super::queue::{Expect, InternalState, ParseState, out_of_order};
+use super::rows::{map_row, row_columns};
 use super::{Core, Phase, Step, Stop};
 use crate::dial::wrong_kind;
 use crate::shared::Stats;
@@ -59,8 +60,7 @@ impl Core {
         }
         let (name, value) = backend::parameter_status(body)?;
         if name == "client_encoding" {
-            self.utf8 =
-                value.eq_ignore_ascii_case("utf8") || value.eq_ignore_ascii_case("sql_ascii");
+            self.on_encoding(value)?;
         }
         if name == "standard_conforming_strings" {
             self.escapes = value == "off";
@@ -297,6 +297,7 @@ impl Core {
 
     /// Processes an answer to the first entry of the queue.
     fn on_answer(&mut self, tag: u8, message: &mut BytesMut) -> Step {
+        let charset = self.encoding.charset();
         let Some(front) = self.queue.front_mut() else {
             // A message that answers nothing, which the protocol may add in the future.
             self.pass(message);
@@ -306,8 +307,7 @@ impl Core {
             Expect::Internal(state) => {
                 if tag == b'D' {
                     let row = backend::row(frame::body(message))?;
-                    let text =
-                        |v: Option<&[u8]>| v.map(|v| String::from_utf8_lossy(v).into_owned());
+                    let text = |v: Option<&[u8]>| v.map(|v| Core::string_from_server(charset, v));
                     state.rows.push(row.into_iter().map(text).collect());
                 }
                 state.closes -= u8::from(tag == b'3' && state.closes > 0);
@@ -403,6 +403,7 @@ impl Core {
     }
 
     fn on_query_answer(&mut self, tag: u8, message: &mut BytesMut) -> Step {
+        let charset = self.charset_of_values();
         let Some(Expect::Query(state)) = self.queue.front_mut() else {
             return Err(out_of_order(tag, None));
         };
@@ -423,7 +424,8 @@ impl Core {
             b'D' => {
                 if let Some(columns) = &state.columns {
                     let at = |n: usize| columns.get(n).copied();
-                    let opened = map_row(&self.session, message, at, &mut self.to_client)?;
+                    let by = (&self.session, charset);
+                    let opened = map_row(by, message, at, &mut self.to_client)?;
                     Stats::add(&self.shared.stats.opened, opened);
                     return Ok(());
                 }
@@ -453,6 +455,7 @@ impl Core {
     }
 
     fn on_execute_answer(&mut self, tag: u8, message: &mut BytesMut) -> Step {
+        let charset = self.charset_of_values();
         let Some(Expect::Execute { portal, copies }) = self.queue.front_mut() else {
             return Err(out_of_order(tag, None));
         };
@@ -462,7 +465,8 @@ impl Core {
                     && portal.protected()
                 {
                     let at = |n: usize| Some(portal.column(n));
-                    let opened = map_row(&self.session, message, at, &mut self.to_client)?;
+                    let by = (&self.session, charset);
+                    let opened = map_row(by, message, at, &mut self.to_client)?;
                     Stats::add(&self.shared.stats.opened, opened);
                     return Ok(());
                 }
@@ -502,64 +506,6 @@ fn next_plan(
     plans: &mut std::collections::VecDeque<rewrite::CopyPlan>,
 ) -> Option<rewrite::CopyPlan> {
     plans.pop_front()
-}
-
-/// Reads and rewrites a RowDescription; NoData has no columns.
-fn row_columns(tag: u8, body: &mut [u8], session: &Session) -> Step<Vec<Column>> {
-    if tag == b'n' {
-        return Ok(Vec::new());
-    }
-    description::rows(body, &session.types).map_err(Stop::Fatal)
-}
-
-/// Writes a DataRow with its protected fields opened; returns their number.
-fn map_row(
-    session: &Session,
-    message: &[u8],
-    column: impl Fn(usize) -> Option<Column>,
-    out: &mut BytesMut,
-) -> Step<u64> {
-    let values = backend::row(frame::body(message))?;
-    let mut opened = 0;
-    let mut failure = None;
-    let mut plain = Vec::new();
-    let before = out.len();
-    frame::write(out, b'D', |out| {
-        out.put_u16(values.len() as u16);
-        for (at, value) in values.iter().enumerate() {
-            let Some(value) = value else {
-                out.put_i32(-1);
-                continue;
-            };
-            let target = column(at).and_then(|c| c.protected.map(|p| (p, c.format)));
-            let Some((protected, format)) = target else {
-                out.put_i32(value.len() as i32);
-                out.put_slice(value);
-                continue;
-            };
-            plain.clear();
-            match session.open(protected, format, value, &mut plain) {
-                Ok(Shown::Value) => {
-                    opened += 1;
-                    out.put_i32(plain.len() as i32);
-                    out.put_slice(&plain);
-                }
-                Ok(Shown::Null) => out.put_i32(-1),
-                Err(error) => {
-                    failure = Some(error);
-                    return;
-                }
-            }
-        }
-    });
-    match failure {
-        // The server's data is invalid; none of it is shown.
-        Some(failure) => {
-            out.truncate(before);
-            Err(Stop::Fatal(failure))
-        }
-        None => Ok(opened),
-    }
 }
 
 /// Returns the line of a COPY that we refused: the server knows its number, we know its contents.

@@ -6,6 +6,7 @@ pub mod backend;
 pub mod frame;
 pub mod frontend;
 pub mod startup;
+pub mod strings;
 
 /// A message that violates the protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -96,6 +97,11 @@ impl<'a> Reader<'a> {
         let (head, tail) = self.rest.split_first_chunk::<N>().ok_or(self.bad())?;
         self.rest = tail;
         Ok(*head)
+    }
+
+    /// Everything that is left.
+    pub fn rest(&mut self) -> &'a [u8] {
+        std::mem::take(&mut self.rest)
     }
 
     /// Fails if anything is left.
