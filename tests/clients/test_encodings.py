@@ -18,8 +18,8 @@ NAMES = (
     " ISO_8859_5 ISO_8859_6 ISO_8859_7 ISO_8859_8 KOI8R KOI8U WIN866 WIN874"
     " WIN1250 WIN1251 WIN1252 WIN1253 WIN1254 WIN1255 WIN1256 WIN1257 WIN1258"
 ).split()
-HEAD = """//! Made by tests/clients/test_encodings.py (CONFIDE_UPDATE=1); do not edit. The characters
-//! from 0x80 on of PostgreSQL's encodings with one byte a character; 0 where there is none.
+HEAD = """//! Made by tests/clients/test_encodings.py (CONFIDE_UPDATE=1); do not edit.
+//! The characters from 0x80 on of PostgreSQL's encodings with one byte a character; 0: none.
 
 /// Names as the server reports them, and characters.
 pub(super) static ALL: &[(&str, [u16; 128])] = &[

@@ -1,5 +1,5 @@
-//! Made by tests/clients/test_encodings.py (CONFIDE_UPDATE=1); do not edit. The characters
-//! from 0x80 on of PostgreSQL's encodings with one byte a character; 0 where there is none.
+//! Made by tests/clients/test_encodings.py (CONFIDE_UPDATE=1); do not edit.
+//! The characters from 0x80 on of PostgreSQL's encodings with one byte a character; 0: none.
 
 /// Names as the server reports them, and characters.
 pub(super) static ALL: &[(&str, [u16; 128])] = &[
