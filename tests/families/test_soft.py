@@ -374,9 +374,11 @@ def test_order_of_texts(app, plain_twin, indexed):
     ordered = [row[0] for row in app.execute("SELECT w FROM words ORDER BY w").fetchall()]
     cut = [word.encode()[:8] for word in ordered[:-1]]
     assert cut == sorted(cut)
+    for wrong in ["w < 'abcdefgh'", "w BETWEEN 'a' AND 'abcdefghijkl'"]:
+        state, message = refusal(app, f"SELECT id FROM words WHERE {wrong}")
+        assert state == "0A000", wrong
+        assert "is compared by order with a column that has the order of 8 bytes" in message
     for wrong in [
-        "SELECT id FROM words WHERE w < 'abcdefgh'",
-        "SELECT id FROM words WHERE w BETWEEN 'a' AND 'abcdefghijkl'",
         "SELECT a.id FROM words a JOIN words b ON a.w < b.w",
         "SELECT greatest(w, 'a') FROM words",
         "SELECT id FROM words WHERE (w, id) < ('a', 1)",

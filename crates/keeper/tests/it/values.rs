@@ -2,7 +2,8 @@
 
 use crate::common::{Backend, Running, state};
 use TypeCode::{Bpchar, Date, Float8, Int4, Int8, Numeric, Text, Timestamptz, Varchar};
-use contract::{Fid, Kind, Op, TypeCode};
+use contract::codec::{Each, Part};
+use contract::{Fid, Kind, Op, TypeCode, body};
 use values::{Interval, Value};
 
 fn text(s: &str) -> Value {
@@ -445,4 +446,23 @@ fn envelopes_of_many() {
     let long = backend.put(&text(&"x".repeat(1 << 20)));
     let found = ask(&mut backend, &[(long, TypeCode::Text); 20]).len();
     assert!((1..8).contains(&found), "{found}");
+}
+
+/// Cells are sealed anew only while the key is being changed, whoever asks. The extension asks before, too; here
+/// is a backend that does not.
+#[test]
+fn cells_that_stay() {
+    let running = Running::start();
+    let mut backend = running.session();
+    let name = b"public\0emp\0pay\0";
+    let reseal = body::CellReseal {
+        t: Int4,
+        flags: 0,
+        length: name.len() as u32,
+        name,
+        cells: Each::new(&[]),
+    };
+    let mut message = Vec::new();
+    reseal.put(&mut message);
+    assert_eq!(state(backend.call(Kind::CellReseal, &message)), "55000");
 }
