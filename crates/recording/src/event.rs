@@ -5,8 +5,8 @@
 //! `u32`, kind `u16`, what came of it `u8`, zero `u8`, lengths of body and answer `u32`, body,
 //! answer. In a frame the last two are shortened (`narrow`), and so is the chunk's length, but not theirs.
 
-use crate::order::take;
 use crate::narrow::{narrow, widen};
+use crate::order::take;
 
 /// What came of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
