@@ -10,7 +10,7 @@
 //! the tapes, only for moments, by channels too.
 
 use crate::background::Signal;
-use crate::tape::{Shared, Tape, Whose, lock};
+use crate::tape::{self, Shared, Tape, Whose, lock};
 use contract::Fid;
 use contract::ring::WATCH_STATEMENTS;
 use recording::{Chunk, End, Scope, Writer};
@@ -28,7 +28,8 @@ const PARTS: u64 = 8;
 struct Running {
     scope: Scope,
     run: u64,
-    begun: Instant,
+    /// By [`tape::now`].
+    begun: u64,
     tapes: Vec<Arc<Tape>>,
     /// The tape of no channel.
     own: Arc<Tape>,
@@ -160,12 +161,13 @@ impl Recorder {
             statements: Vec::new(),
             ..scope.clone()
         };
-        let own = Tape::new(&self.shared, (run, now), (nobody, 0), &whole);
+        let begun = tape::now();
+        let own = Tape::new(&self.shared, (run, begun), (nobody, 0), &whole);
         let own = Arc::new(own);
         *lock(&self.running) = Some(Running {
             scope,
             run,
-            begun: now,
+            begun,
             tapes: vec![Arc::clone(&own)],
             own,
             channels: 0,

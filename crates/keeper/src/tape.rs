@@ -3,23 +3,24 @@
 //! A channel puts its messages on its tape and goes on; a thread of the recorder takes them
 //! (`recorder`). Data that does not fit is counted. A tape is made of blocks that are used again
 //! once they are written, so that a channel seldom touches new pages, and never copies what it has.
+//! What concerns other threads is done once for each block: what waits is counted, and the thread woken.
 //!
 //! Where only some statements are recorded, what a channel says before it is known whose it is
 //! waits aside.
 //!
 //! Invariants: everything recorded was sent to the database or received from it; all tapes together
-//! hold at most [`PENDING_MAX`] bytes; a channel never waits for anything slower than a copy.
+//! hold at most [`PENDING_MAX`] bytes, besides what each has put into its last block; a channel never waits for anything slower than a copy.
 
 use crate::background::Signal;
 use crate::leases::Progress;
 use channel::urgency::Thread;
 use contract::Kind;
+use nix::time::ClockId;
 use recording::{Chunk, Event, Outcome, Scope};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::ThreadId;
-use std::time::{Duration, Instant};
 
 /// Maximum number of bytes waiting to be written, for all channels.
 pub const PENDING_MAX: usize = 64 << 20;
@@ -118,6 +119,9 @@ enum Phase {
 struct Held {
     /// Blocks; the last one has room.
     blocks: Vec<Vec<u8>>,
+    /// Bytes that are counted as pending: those of all blocks but for what came into the last one
+    /// later, and those aside.
+    counted: usize,
     lost: u64,
     phase: Phase,
     /// What came in the phase [`Phase::Unknown`].
@@ -126,26 +130,85 @@ struct Held {
 }
 
 impl Held {
-    /// Where an event goes; none: nowhere.
-    fn room<'a>(&'a mut self, shared: &Shared, event: &Event<'_>) -> Option<&'a mut Vec<u8>> {
-        let wanted = self.phase == Phase::Wanted || outlives(event.kind);
-        if !wanted {
-            return (self.phase == Phase::Unknown).then_some(&mut self.aside);
+    /// The last block, if it has room for so many bytes.
+    #[inline]
+    fn room(&mut self, size: usize) -> Option<&mut Vec<u8>> {
+        let last = self.blocks.last_mut();
+        last.filter(|block| block.capacity() - block.len() >= size)
+    }
+
+    /// Counts what came and so many bytes more, if all tapes together have room for them.
+    fn count(&mut self, shared: &Shared, more: usize) -> bool {
+        let held = self.blocks.iter().map(Vec::len).sum::<usize>() + self.aside.len();
+        let due = (held + more).saturating_sub(self.counted);
+        let pending = shared.pending.fetch_add(due, Relaxed) + due;
+        let fits = pending <= PENDING_MAX;
+        match fits {
+            true => self.counted += due,
+            false => _ = shared.pending.fetch_sub(due, Relaxed),
         }
+        if pending > WAKE {
+            shared.signal.ring();
+        }
+        if pending > HURRY {
+            shared.hurry();
+        }
+        fits
+    }
+
+    /// Puts an event into a block of its own or the next one, if there is room.
+    #[cold]
+    #[inline(never)]
+    fn put_next(&mut self, shared: &Shared, event: &Event<'_>) {
         let size = event.size();
-        let fits = |block: &Vec<u8>| block.capacity() - block.len() >= size;
-        if !self.blocks.last().is_some_and(fits) {
-            self.blocks.push(match size > BLOCK_BYTES {
-                true => Vec::with_capacity(size),
-                false => shared.block(),
-            });
+        if !self.count(shared, size) {
+            self.lost += 1;
+            return;
         }
-        self.blocks.last_mut()
+        let mut block = match size > BLOCK_BYTES {
+            true => Vec::with_capacity(size),
+            false => shared.block(),
+        };
+        event.put(&mut block);
+        self.blocks.push(block);
+    }
+
+    /// Puts an event aside, if there is room.
+    fn put_aside(&mut self, shared: &Shared, event: &Event<'_>) {
+        let size = event.size();
+        if self.aside.len() + size > ASIDE_MAX || !self.count(shared, size) {
+            self.aside_lost += 1;
+        } else {
+            event.put(&mut self.aside);
+        }
+    }
+
+    /// What stands aside is recorded, or forgotten.
+    fn settle(&mut self, shared: &Shared, wanted: bool) {
+        let aside = std::mem::take(&mut self.aside);
+        let lost = std::mem::take(&mut self.aside_lost);
+        if wanted {
+            // What comes after it does not fit there.
+            self.blocks.push(aside);
+            self.lost += lost;
+        } else {
+            self.counted = self.counted.saturating_sub(aside.len());
+            shared.pending.fetch_sub(aside.len(), Relaxed);
+        }
     }
 
     fn is_empty(&self) -> bool {
         self.lost == 0 && self.blocks.iter().all(Vec::is_empty)
     }
+}
+
+/// Microseconds of a clock that never goes back.
+#[inline]
+pub fn now() -> u64 {
+    let Ok(time) = ClockId::CLOCK_MONOTONIC.now() else {
+        return 0;
+    };
+    time.tv_sec().cast_unsigned() * 1_000_000 + time.tv_nsec().cast_unsigned() / 1000
 }
 
 /// Whether later statements may need what this message says: it names something that outlives its
@@ -185,7 +248,8 @@ pub struct Tape {
     calls: bool,
     /// The statements that are recorded, in order; none: all.
     statements: Vec<u64>,
-    begun: Instant,
+    /// By [`now`].
+    begun: u64,
     told: AtomicU64,
     /// Something was answered and is about to be put here.
     answering: AtomicBool,
@@ -230,7 +294,7 @@ impl Tape {
     /// number.
     pub fn new(
         shared: &Arc<Shared>,
-        (run, begun): (u64, Instant),
+        (run, begun): (u64, u64),
         (whose, channel): (Whose<'_>, u32),
         scope: &Scope,
     ) -> Tape {
@@ -259,25 +323,18 @@ impl Tape {
         }
     }
 
-    /// Records a request and its outcome, if there is room. It took so long, from then on.
-    pub fn note(
-        &self,
-        kind: Kind,
-        body: &[u8],
-        (from, took): (Instant, Duration),
-        outcome: Outcome<'_>,
-    ) {
-        if !is_recorded(kind) {
-            return;
+    /// Records a request and its outcome, if there is room. It took from then until then, by [`now`].
+    #[inline]
+    pub fn note(&self, kind: Kind, body: &[u8], (from, until): (u64, u64), outcome: Outcome<'_>) {
+        if is_recorded(kind) {
+            self.put(&Event {
+                at: from.saturating_sub(self.begun),
+                took: u32::try_from(until.saturating_sub(from)).unwrap_or(u32::MAX),
+                kind: kind as u16,
+                body,
+                outcome,
+            });
         }
-        let at = from.saturating_duration_since(self.begun);
-        self.put(&Event {
-            at: u64::try_from(at.as_micros()).unwrap_or(u64::MAX),
-            took: u32::try_from(took.as_micros()).unwrap_or(u32::MAX),
-            kind: kind as u16,
-            body,
-            outcome,
-        });
     }
 
     /// What comes from here on is of this statement; 0: nobody knows yet.
@@ -295,15 +352,8 @@ impl Tape {
         if phase == Phase::Unknown && before == Phase::Unknown {
             return;
         }
-        let aside = std::mem::take(&mut held.aside);
-        let lost = std::mem::take(&mut held.aside_lost);
-        if (before, phase) == (Phase::Unknown, Phase::Wanted) {
-            // What comes after it does not fit there.
-            held.blocks.push(aside);
-            held.lost += lost;
-        } else {
-            self.shared.pending.fetch_sub(aside.len(), Relaxed);
-        }
+        let wanted = (before, phase) == (Phase::Unknown, Phase::Wanted);
+        held.settle(&self.shared, wanted);
     }
 
     /// Whether calls of operators are recorded instead of messages.
@@ -313,9 +363,8 @@ impl Tape {
 
     /// Records what is no message, if there is room: a line of a log of calls, freed identifiers.
     pub fn tell(&self, kind: u16, body: &[u8]) {
-        let at = Instant::now().saturating_duration_since(self.begun);
         self.put(&Event {
-            at: u64::try_from(at.as_micros()).unwrap_or(u64::MAX),
+            at: now().saturating_sub(self.begun),
             took: 0,
             kind,
             body,
@@ -323,37 +372,25 @@ impl Tape {
         });
     }
 
+    #[inline]
     fn put(&self, event: &Event<'_>) {
-        let size = event.size();
-        let pending = self.shared.pending.fetch_add(size, Relaxed) + size;
         let mut held = lock(&self.held);
-        let unknown = held.phase == Phase::Unknown && !outlives(event.kind);
-        let full = pending > PENDING_MAX || (unknown && held.aside.len() + size > ASIDE_MAX);
-        if full {
-            self.shared.pending.fetch_sub(size, Relaxed);
-            match (unknown, held.phase) {
-                (true, _) => held.aside_lost += 1,
-                (false, Phase::Other) if !outlives(event.kind) => {}
-                (false, _) => held.lost += 1,
+        if held.phase != Phase::Wanted && !outlives(event.kind) {
+            if held.phase == Phase::Unknown {
+                held.put_aside(&self.shared, event);
             }
-        } else if let Some(room) = held.room(&self.shared, event) {
+        } else if let Some(room) = held.room(event.size()) {
             event.put(room);
         } else {
-            self.shared.pending.fetch_sub(size, Relaxed);
-        }
-        drop(held);
-        if pending > WAKE {
-            self.shared.signal.ring();
-        }
-        if pending > HURRY {
-            self.shared.hurry();
+            held.put_next(&self.shared, event);
         }
     }
 
     /// Whether the session's programs must be recorded: once in each file.
     pub fn wants_programs(&self) -> bool {
         let part = self.shared.part.load(Relaxed);
-        self.told.swap(part, Relaxed) != part
+        let told = self.told.load(Relaxed) == part;
+        !told && self.told.swap(part, Relaxed) != part
     }
 
     /// Whether what comes is recorded in any case.
@@ -406,9 +443,11 @@ impl Tape {
             std::mem::take(&mut held.blocks),
             std::mem::take(&mut held.lost),
         );
+        let aside = held.aside.len();
+        let counted = std::mem::replace(&mut held.counted, aside);
         drop(held);
-        let bytes: usize = blocks.iter().map(Vec::len).sum();
-        self.shared.pending.fetch_sub(bytes, Relaxed);
+        let counted = counted.saturating_sub(aside);
+        self.shared.pending.fetch_sub(counted, Relaxed);
         let blocks = match blocks.is_empty() {
             true => vec![Vec::new()],
             false => blocks,
@@ -431,9 +470,7 @@ impl Tape {
 /// Data that arrives after the end of the recording is dropped.
 impl Drop for Tape {
     fn drop(&mut self) {
-        let held = lock(&self.held);
-        let bytes: usize = held.blocks.iter().map(Vec::len).sum();
-        let bytes = bytes + held.aside.len();
-        self.shared.pending.fetch_sub(bytes, Relaxed);
+        let counted = lock(&self.held).counted;
+        self.shared.pending.fetch_sub(counted, Relaxed);
     }
 }

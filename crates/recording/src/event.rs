@@ -3,10 +3,10 @@
 //! A chunk: session `u64`, channel `u32`, database `u32`, messages that were lost before it `u64`,
 //! length `u32`, events. An event: microseconds since the recording began `u64`, how many it took
 //! `u32`, kind `u16`, what came of it `u8`, zero `u8`, lengths of body and answer `u32`, body,
-//! answer; the last two rearranged (`spread`).
+//! answer. In a frame the last two are shortened (`narrow`), and so is the chunk's length, but not theirs.
 
+use crate::narrow::{narrow, widen};
 use crate::order::take;
-use crate::spread::{gather, spread};
 
 /// What came of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,18 +47,20 @@ pub const FREED: u16 = 0xfff2;
 /// Size of what stands before an event's body.
 const EVENT_BYTES: usize = 24;
 
-fn length(bytes: &[u8]) -> [u8; 4] {
-    u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_le_bytes()
+fn length(bytes: &[u8]) -> u32 {
+    u32::try_from(bytes.len()).unwrap_or(u32::MAX)
 }
 
 impl<'a> Event<'a> {
     /// Bytes that it takes.
     #[must_use]
+    #[inline]
     pub fn size(&self) -> usize {
         let (_, answer) = self.answer();
         EVENT_BYTES + self.body.len() + answer.len()
     }
 
+    #[inline]
     fn answer(&self) -> (u8, &'a [u8]) {
         match self.outcome {
             Outcome::OneWay => (0, &[]),
@@ -68,30 +70,42 @@ impl<'a> Event<'a> {
     }
 
     /// Appends it, as [`Chunk::events`] has it.
+    #[inline]
     pub fn put(&self, out: &mut Vec<u8>) {
         let (_, answer) = self.answer();
-        out.reserve(self.size());
-        self.put_head(out);
-        out.extend(self.body);
-        out.extend(answer);
+        out.extend_from_slice(&self.head());
+        out.extend_from_slice(self.body);
+        out.extend_from_slice(answer);
     }
 
-    /// Appends it with body and answer rearranged one way or the other.
-    fn put_with(&self, rearrange: fn(&[u8], &mut Vec<u8>), out: &mut Vec<u8>) {
+    /// Appends it with body and answer shortened.
+    fn put_short(&self, out: &mut Vec<u8>) {
         let (_, answer) = self.answer();
-        self.put_head(out);
-        rearrange(self.body, out);
-        rearrange(answer, out);
+        out.extend_from_slice(&self.head());
+        narrow(self.body, out);
+        narrow(answer, out);
     }
 
-    fn put_head(&self, out: &mut Vec<u8>) {
+    /// What stands before its body.
+    #[inline]
+    fn head(&self) -> [u8; EVENT_BYTES] {
         let (outcome, answer) = self.answer();
-        out.extend(self.at.to_le_bytes());
-        out.extend(self.took.to_le_bytes());
-        out.extend(self.kind.to_le_bytes());
-        out.extend([outcome, 0]);
-        out.extend(length(self.body));
-        out.extend(length(answer));
+        let words = [
+            self.at,
+            u64::from(self.took) | u64::from(self.kind) << 32 | u64::from(outcome) << 48,
+            u64::from(length(self.body)) | u64::from(length(answer)) << 32,
+        ];
+        let mut head = [0; EVENT_BYTES];
+        for (bytes, word) in head.as_chunks_mut().0.iter_mut().zip(words) {
+            *bytes = word.to_le_bytes();
+        }
+        head
+    }
+
+    /// Lengths of body and answer, as the head says.
+    fn lengths(head: &[u8; EVENT_BYTES]) -> [usize; 2] {
+        let word = |at| head.get(at..).and_then(<[u8]>::first_chunk).copied();
+        [16, 20].map(|at| word(at).map_or(0, u32::from_le_bytes) as usize)
     }
 
     fn take(rest: &mut &'a [u8]) -> Option<Event<'a>> {
@@ -144,11 +158,16 @@ impl Chunk {
         out.extend(self.channel.to_le_bytes());
         out.extend(self.database.to_le_bytes());
         out.extend(self.lost.to_le_bytes());
-        out.extend(length(&self.events));
+        let begin = out.len() + size_of::<u32>();
+        out.extend([0; size_of::<u32>()]);
         out.reserve(self.events.len());
         let mut rest = self.events.as_slice();
         while let Some(event) = Event::take(&mut rest) {
-            event.put_with(spread, out);
+            event.put_short(out);
+        }
+        let short = length(out.get(begin..).unwrap_or_default()).to_le_bytes();
+        if let Some(place) = out.get_mut(begin - short.len()..begin) {
+            place.copy_from_slice(&short);
         }
     }
 
@@ -159,19 +178,25 @@ impl Chunk {
         let database = u32::from_le_bytes(take(rest)?);
         let lost = u64::from_le_bytes(take(rest)?);
         let length = u32::from_le_bytes(take(rest)?) as usize;
-        let (mut spreaded, tail) = rest.split_at_checked(length)?;
+        let (mut short, tail) = rest.split_at_checked(length)?;
         *rest = tail;
         let mut events = Vec::with_capacity(length);
-        while !spreaded.is_empty() {
-            Event::take(&mut spreaded)?.put_with(gather, &mut events);
+        while !short.is_empty() {
+            let (head, tail) = short.split_first_chunk::<EVENT_BYTES>()?;
+            short = tail;
+            events.extend_from_slice(head);
+            for length in Event::lengths(head) {
+                widen(&mut short, length, &mut events)?;
+            }
         }
-        Some(Chunk {
+        let chunk = Chunk {
             session,
             channel,
             database,
             lost,
             events,
-        })
+        };
+        chunk.events().is_some().then_some(chunk)
     }
 
     /// Its events; none if they are malformed, which no frame that was read has.

@@ -17,7 +17,7 @@ pub(crate) const MESSAGES: u8 = 1;
 /// What the last frame begins with.
 pub(crate) const END: u8 = 2;
 /// How every file begins, before the recording's name.
-pub(crate) const MAGIC: &[u8; 8] = b"CFDREC02";
+pub(crate) const MAGIC: &[u8; 8] = b"CFDREC03";
 
 /// The tag of a frame.
 pub(crate) type Tag = [u8; TAG_BYTES];

@@ -16,9 +16,9 @@
 
 mod event;
 mod frame;
+mod narrow;
 mod order;
 mod reader;
-mod spread;
 mod writer;
 
 pub use event::{CALL, CAME, Chunk, Event, FREED, Outcome};

@@ -8,7 +8,6 @@
 
 use super::Connection;
 use crate::fail::{self, Failure};
-use crate::tape::Tape;
 use contract::codec::{List, Part};
 use contract::message::ROWS_MAX;
 use contract::message::search::{
@@ -19,7 +18,6 @@ use contract::{Fid, Kind, answer, body};
 use recording::Outcome;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
 
 /// A page, as it was sent.
 struct Page {
@@ -148,7 +146,10 @@ impl Connection {
 
     /// Records the pages that the last message searched, as if they were sent again, unless this file
     /// of the recording has them. `sent`: the one that the message brought.
-    pub(super) fn tell_pages(&mut self, tape: &Tape, at: (Instant, Duration), sent: u32) {
+    pub(super) fn tell_pages(&mut self, at: (u64, u64), sent: u32) {
+        let Some(tape) = &self.tape else {
+            return;
+        };
         let (part, wanted) = (tape.part(), tape.is_wanted());
         let mut pages = std::mem::take(&mut self.pages);
         for number in &pages.searched {

@@ -473,6 +473,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
+        self.end_answer();
         self.end_leases();
         self.garbage_end();
         self.ledger_gone();

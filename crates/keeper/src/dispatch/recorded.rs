@@ -8,14 +8,14 @@ use super::viewing::no_owners;
 use crate::fail::Failure;
 use crate::keeper::Keeper;
 use crate::session::{Client, Session};
-use crate::tape::{Tape, Whose};
+use crate::tape::{self, Tape, Whose};
 use crate::witness::{self, Source};
 use contract::codec::Part;
 use contract::message::search::NO_PAGE;
 use contract::{Kind, answer, body};
 use recording::{End, Order, Outcome};
 use std::sync::{Arc, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use store::ColumnId;
 use values::Error;
 
@@ -28,17 +28,10 @@ const GIVEN: [u8; 3] = [
 
 /// A request that is recorded once its answer was sent, so that no statement waits for that.
 pub(super) struct Answered {
-    tape: Arc<Tape>,
-    from: Instant,
+    /// When it came, by [`tape::now`].
+    from: u64,
     /// The answer, if it is an error.
     error: Option<Vec<u8>>,
-}
-
-/// Whoever waits for it need not any longer, also if it will never come.
-impl Drop for Answered {
-    fn drop(&mut self) {
-        self.tape.end_answer();
-    }
 }
 
 /// How often a recorded channel looks for what it was sent without being woken.
@@ -66,38 +59,47 @@ pub(super) fn tape(
 impl Connection {
     /// Executes a request, and records it. If it is answered, that is done by
     /// [`Connection::answered_so`].
-    #[cold]
     #[inline(never)]
     pub(super) fn recorded(&mut self, kind: Kind, body: &[u8]) -> Option<Result<(), Error>> {
-        let tape = self.tape.clone()?;
-        if tape.has_calls() {
-            return self.witnessed(tape, kind, body);
-        }
-        let from = Instant::now();
-        if tape.wants_programs() {
-            self.tell_programs(&tape, from);
-        }
-        if kind == Kind::Statement
-            && let Ok(body::Statement { query }) = Part::decode(body)
-        {
-            tape.statement(query);
+        let from = tape::now();
+        if let Some(tape) = &self.tape {
+            if tape.has_calls() {
+                return self.witnessed(Arc::clone(tape), kind, body);
+            }
+            if tape.wants_programs() {
+                self.tell_programs(tape, from);
+            }
+            if kind == Kind::Statement
+                && let Ok(body::Statement { query }) = Part::decode(body)
+            {
+                tape.statement(query);
+            }
         }
         let done = self.carry_out(kind, body);
-        let error = match &done {
-            None => {
-                tape.note(kind, body, (from, from.elapsed()), Outcome::OneWay);
-                return done;
-            }
-            Some(Ok(())) => None,
-            Some(Err(what)) => {
-                let mut error = Vec::new();
-                crate::fail::encode(what, &mut error);
-                Some(error)
-            }
-        };
-        tape.begin_answer();
-        self.answered = Some(Answered { tape, from, error });
+        if let Some(tape) = &self.tape {
+            let error = match &done {
+                None => {
+                    tape.note(kind, body, (from, tape::now()), Outcome::OneWay);
+                    return done;
+                }
+                Some(Ok(())) => None,
+                Some(Err(what)) => {
+                    let mut error = Vec::new();
+                    crate::fail::encode(what, &mut error);
+                    Some(error)
+                }
+            };
+            tape.begin_answer();
+            self.answered = Some(Answered { from, error });
+        }
         done
+    }
+
+    /// Whoever waits for an answer to be recorded need not any longer, also if it will never be.
+    pub(super) fn end_answer(&self) {
+        if let Some(tape) = &self.tape {
+            tape.end_answer();
+        }
     }
 
     /// In which intervals the channel looks at its ring while nobody wakes it: what is told for a
@@ -115,32 +117,32 @@ impl Connection {
         }
     }
 
-    #[cold]
     #[inline(never)]
     fn note_answered(&mut self, answered: &Answered, kind: Kind, body: &[u8]) {
-        let Answered { tape, from, error } = answered;
-        let at = (*from, from.elapsed());
+        let at = (answered.from, tape::now());
         if kind == Kind::Descend
-            && error.is_none()
+            && answered.error.is_none()
             && let Ok(body::Descend { page, columns, .. }) = Part::decode(body)
         {
-            self.tell_pages(tape, at, if columns > 0 { page } else { NO_PAGE });
+            self.tell_pages(at, if columns > 0 { page } else { NO_PAGE });
         }
-        let outcome = match error {
+        let outcome = match &answered.error {
             Some(error) => Outcome::Error(error),
             None => Outcome::Answer(&self.reply),
         };
-        tape.note(kind, body, at, outcome);
+        if let Some(tape) = &self.tape {
+            tape.note(kind, body, at, outcome);
+            tape.end_answer();
+        }
     }
 
     /// Records programs registered earlier as if they were registered now.
-    fn tell_programs(&self, tape: &Tape, now: Instant) {
+    fn tell_programs(&self, tape: &Tape, now: u64) {
         for (program, message) in self.session.programs() {
             let mut answer = Vec::new();
             answer::ProgramRegister { program }.put(&mut answer);
             let outcome = Outcome::Answer(&answer);
-            let at = (now, Duration::ZERO);
-            tape.note(Kind::ProgramRegister, &message, at, outcome);
+            tape.note(Kind::ProgramRegister, &message, (now, now), outcome);
         }
     }
 

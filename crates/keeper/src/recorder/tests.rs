@@ -28,8 +28,8 @@ fn whose(database: u32, principal: Option<&str>) -> Whose<'_> {
     }
 }
 
-fn now() -> (Instant, Duration) {
-    (Instant::now(), Duration::ZERO)
+fn now() -> (u64, u64) {
+    (tape::now(), tape::now())
 }
 
 /// The statement continues if nobody writes; data that does not fit is counted.
