@@ -10,6 +10,7 @@ use crate::config::{Bytes, Config};
 use crate::copies::Copies;
 use crate::delivery::Delivery;
 use crate::durable::Durable;
+use crate::ends::Ends;
 use crate::fail::Ended;
 use crate::grants::Standing;
 use crate::keys::Keys;
@@ -94,6 +95,8 @@ pub struct Keeper {
     pub audit: Audit,
     /// Leases of FIDs.
     pub leases: Leases,
+    /// Channels whose transactions on ledger tables may have ended.
+    pub ends: Ends,
     /// Keys of delivery envelopes.
     pub delivery: Arc<Delivery>,
     /// Cells of the family `rnd_`.
@@ -196,6 +199,7 @@ impl Keeper {
             accounts,
             audit,
             leases: Leases::default(),
+            ends: Ends::default(),
             delivery: Arc::new(Delivery::new(incarnation, config.deliver)),
             store,
             cells,
