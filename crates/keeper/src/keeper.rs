@@ -38,6 +38,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 use store::{Budget, ColumnId, NoJournal, Store};
 
+/// What the audit says of a policy whose change it lacks.
+const UNNOTED: &str = "a change that was not noted when the keeper ended";
+
 /// Counters of the keeper's activity.
 #[derive(Debug, Default)]
 pub struct Counters {
@@ -185,11 +188,7 @@ impl Keeper {
         tickets.know(audit.used_tickets());
         accounts.goes_on(audit.reservations())?;
         viewers.goes_on(audit.policies(), |number| {
-            audit.policy(
-                "-",
-                &"a change that was not noted when the keeper ended",
-                number,
-            )
+            audit.policy("-", &UNNOTED, number)
         })?;
         note_start(&audit)?;
         let cells = Arc::new(cells(&config, &keys, &store)?);
