@@ -75,6 +75,24 @@ def test_history_deleted(deed, dba, auditor):
     assert auditor.findings("deed") == [(number, "removed") for number in past]
 
 
+def test_removed_at_once(deed, dba, second, auditor):
+    """A row that its own transaction takes out of the table, and a report right after the commit, of
+    which nobody has woken the keeper. Bug: the transaction counts as running, and nothing is found."""
+    dba.execute("ALTER ROLE app SUPERUSER")
+    try:
+        second.execute("SELECT confide.ledger_checkpoint('deed')")
+        auditor.app = second
+        deed.execute("BEGIN")
+        deed.execute("INSERT INTO deed VALUES (7, 'a', 'b')")
+        number = sn(deed, "deed", 7)
+        with Off(deed) as off:
+            off.execute("DELETE FROM deed WHERE id = 7")
+        deed.execute("COMMIT")
+        assert auditor.findings("deed") == [(number, "removed")]
+    finally:
+        dba.execute("ALTER ROLE app NOSUPERUSER")
+
+
 def test_values_and_authors(deed, dba, auditor):
     """A value, an author, a time and a number changed in place."""
     numbers = [sn(deed, "deed", n) for n in (1, 2, 4, 5)]

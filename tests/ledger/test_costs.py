@@ -1,7 +1,8 @@
 """What ledger tables cost, in counts: how often a transaction waits for the keeper.
 
 Right: once for the log, at its commit, however many rows and statements it has and however long the
-log is. Bug: a statement that waits for what it has told the keeper of its rows."""
+log is; an UPDATE of protected values once more, for the new version and the old one's row of the
+history together. Bug: a statement that waits for what it has told the keeper of its rows."""
 
 import pytest
 from delivered import waits
@@ -53,3 +54,22 @@ def test_savepoints_do_not_wait(counting, auditor):
     found = counting.execute("SELECT id FROM deed ORDER BY id").fetchall()
     assert found == [(0,), (10,), (30,)]
     assert auditor.findings("deed") == []
+
+
+@pytest.mark.parametrize("key", ["", ", PRIMARY KEY (what)"])
+def test_both_versions_at_once(counting, auditor, key):
+    """Without and with an index whose keys are protected, which is searched in the same message. Bug: a
+    wait of its own for the values of the version that goes to the history."""
+    counting.execute(
+        f"CREATE TABLE bond (id int, what enc_text, price enc_numeric(9,2){key})"
+        " WITH (confide.ledger = on)"
+    )
+    counting.execute("INSERT INTO bond VALUES (1, 'a', 1), (2, 'b', 2)")
+    counting.execute("UPDATE bond SET what = 'opens', price = 3 WHERE id = 2")
+    assert waited(counting, "UPDATE bond SET what = 'c', price = 4 WHERE id = 1") == 2
+    assert waited(counting, "UPDATE bond SET what = 'd' WHERE id = 1") == 2
+    found = counting.execute("SELECT what, price FROM bond_history WHERE id = 1 ORDER BY sn")
+    assert found.fetchall() == [("a", 1), ("c", 4)]
+    found = counting.execute("SELECT what, price FROM bond WHERE id = 1")
+    assert found.fetchall() == [("d", 4)]
+    assert auditor.findings("bond") == []

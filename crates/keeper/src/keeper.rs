@@ -10,6 +10,7 @@ use crate::config::{Bytes, Config};
 use crate::copies::Copies;
 use crate::delivery::Delivery;
 use crate::durable::Durable;
+use crate::ends::Ends;
 use crate::fail::Ended;
 use crate::grants::Standing;
 use crate::keys::Keys;
@@ -36,6 +37,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 use store::{Budget, ColumnId, NoJournal, Store};
+
+/// What the audit says of a policy whose change it lacks.
+const UNNOTED: &str = "a change that was not noted when the keeper ended";
 
 /// Counters of the keeper's activity.
 #[derive(Debug, Default)]
@@ -94,6 +98,8 @@ pub struct Keeper {
     pub audit: Audit,
     /// Leases of FIDs.
     pub leases: Leases,
+    /// Channels whose transactions on ledger tables may have ended.
+    pub ends: Ends,
     /// Keys of delivery envelopes.
     pub delivery: Arc<Delivery>,
     /// Cells of the family `rnd_`.
@@ -182,11 +188,7 @@ impl Keeper {
         tickets.know(audit.used_tickets());
         accounts.goes_on(audit.reservations())?;
         viewers.goes_on(audit.policies(), |number| {
-            audit.policy(
-                "-",
-                &"a change that was not noted when the keeper ended",
-                number,
-            )
+            audit.policy("-", &UNNOTED, number)
         })?;
         note_start(&audit)?;
         let cells = Arc::new(cells(&config, &keys, &store)?);
@@ -196,6 +198,7 @@ impl Keeper {
             accounts,
             audit,
             leases: Leases::default(),
+            ends: Ends::default(),
             delivery: Arc::new(Delivery::new(incarnation, config.deliver)),
             store,
             cells,

@@ -31,6 +31,7 @@ mod delivery;
 mod derived;
 mod dispatch;
 mod durable;
+mod ends;
 mod fail;
 mod fault;
 mod fitted;

@@ -128,13 +128,26 @@ history_insert(Relation history, TupleTableSlot *slot)
 }
 
 void
-cfd_ledger_move(Relation table, TupleTableSlot *before, TimestampTz until)
+cfd_ledger_prepare(Relation table, CfdLedgerBefore *before, TimestampTz until)
 {
-	Relation	history = cfd_ledger_open_history(table, RowExclusiveLock);
-	TupleTableSlot *slot = MakeSingleTupleTableSlot(RelationGetDescr(history), &TTSOpsVirtual);
+	before->history = cfd_ledger_open_history(table, RowExclusiveLock);
+	before->past = MakeSingleTupleTableSlot(RelationGetDescr(before->history), &TTSOpsVirtual);
+	history_fill(before->history, before->past, before->version, until);
+}
 
-	history_fill(history, slot, before, until);
-	history_insert(history, slot);
-	ExecDropSingleTupleTableSlot(slot);
-	table_close(history, NoLock);
+void
+cfd_ledger_move(const CfdLedgerBefore *before)
+{
+	history_insert(before->history, before->past);
+}
+
+void
+cfd_ledger_free(CfdLedgerBefore *before)
+{
+	if (before->past != NULL)
+		ExecDropSingleTupleTableSlot(before->past);
+	if (before->history != NULL)
+		table_close(before->history, NoLock);
+	if (before->version != NULL)
+		ExecDropSingleTupleTableSlot(before->version);
 }

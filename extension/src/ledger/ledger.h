@@ -34,17 +34,28 @@
  * it is a ledger table.
  */
 
+/* A version that is about to be replaced or deleted. */
+typedef struct CfdLedgerBefore
+{
+	TupleTableSlot *version;	/* a copy; NULL: not needed */
+	Relation	history;		/* where it will be moved to; NULL: not known yet */
+	TupleTableSlot *past;		/* the row there */
+} CfdLedgerBefore;
+
+/* Copies the version. */
+extern CfdLedgerBefore cfd_ledger_before(Relation relation, ItemPointer old);
 /*
- * A copy of a version that is about to be replaced or deleted; NULL if it is
- * not needed.
+ * Sets number, time and author of rows before they are written. "before" is the
+ * version that the only row replaces, or NULL; its row of the history is made,
+ * too, so that both can be promoted together.
  */
-extern TupleTableSlot *cfd_ledger_before(Relation relation, ItemPointer old);
-/* Sets number, time and author of rows before they are written. */
-extern void cfd_ledger_stamp(Relation relation, TupleTableSlot **slots, int count, TupleTableSlot *before);
-/* To be called after they were written. Frees the result of cfd_ledger_before. */
-extern void cfd_ledger_written(Relation relation, TupleTableSlot **slots, int count, TupleTableSlot *before);
-/* To be called after a version was deleted. Frees it. */
-extern void cfd_ledger_deleted(Relation relation, TupleTableSlot *before);
+extern void cfd_ledger_stamp(Relation relation, TupleTableSlot **slots, int count, CfdLedgerBefore *before);
+/* To be called after they were written. Moves the version before. */
+extern void cfd_ledger_written(Relation relation, TupleTableSlot **slots, int count, CfdLedgerBefore *before);
+/* To be called after a version was deleted. Moves it. */
+extern void cfd_ledger_deleted(Relation relation, CfdLedgerBefore *before);
+/* Frees the result of cfd_ledger_before. */
+extern void cfd_ledger_free(CfdLedgerBefore *before);
 
 /* The number of a row version. */
 extern int64 cfd_ledger_number(Relation relation, TupleTableSlot *slot);
@@ -73,7 +84,10 @@ extern void cfd_ledger_subtransaction(int level, bool committed);
 /* history.c */
 extern Oid	cfd_ledger_history(Relation table);
 extern Relation cfd_ledger_table_of(Relation relation);
-extern void cfd_ledger_move(Relation table, TupleTableSlot *before, TimestampTz until);
+/* Makes the row of the history. */
+extern void cfd_ledger_prepare(Relation table, CfdLedgerBefore *before, TimestampTz until);
+/* Inserts it. */
+extern void cfd_ledger_move(const CfdLedgerBefore *before);
 /* Whether a row of a history is being written by Confide. */
 extern bool cfd_ledger_moving;
 /* Opens the history of a table. Raises an error if there is none. */

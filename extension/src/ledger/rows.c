@@ -89,18 +89,18 @@ next_number(void)
 	return nextval_internal(sequence, false);
 }
 
-TupleTableSlot *
+CfdLedgerBefore
 cfd_ledger_before(Relation relation, ItemPointer old)
 {
-	TupleTableSlot *before;
+	CfdLedgerBefore before = {0};
 
 	if (role_written(relation, true) == CFD_NO_LEDGER)
-		return NULL;
+		return before;
 	need_client(relation);
-	before = table_slot_create(relation, NULL);
-	if (!table_tuple_fetch_row_version(relation, old, SnapshotAny, before))
+	before.version = table_slot_create(relation, NULL);
+	if (!table_tuple_fetch_row_version(relation, old, SnapshotAny, before.version))
 		elog(ERROR, "could not fetch the version of a row that is replaced");
-	slot_getallattrs(before);
+	slot_getallattrs(before.version);
 	return before;
 }
 
@@ -115,11 +115,11 @@ time_of(Relation relation, TupleTableSlot *slot)
 
 /* A version is never valid before its predecessor. */
 static TimestampTz
-time_after(Relation relation, TupleTableSlot *before)
+time_after(Relation relation, const CfdLedgerBefore *before)
 {
 	TimestampTz now = cfd_ledger_time();
 
-	return before == NULL ? now : Max(now, time_of(relation, before));
+	return before == NULL ? now : Max(now, time_of(relation, before->version));
 }
 
 /* A restored row of a history gets only a number; author and times are those of the dump. */
@@ -154,7 +154,7 @@ stamp(Relation relation, TupleTableSlot *slot, TimestampTz time, Datum by)
 }
 
 void
-cfd_ledger_stamp(Relation relation, TupleTableSlot **slots, int count, TupleTableSlot *before)
+cfd_ledger_stamp(Relation relation, TupleTableSlot **slots, int count, CfdLedgerBefore *before)
 {
 	TimestampTz time;
 	Datum		by;
@@ -172,6 +172,8 @@ cfd_ledger_stamp(Relation relation, TupleTableSlot **slots, int count, TupleTabl
 	by = CStringGetTextDatum(cfd_ledger_principal());
 	for (int i = 0; i < count; i++)
 		stamp(relation, slots[i], time, by);
+	if (before != NULL)
+		cfd_ledger_prepare(relation, before, time);
 }
 
 int64
@@ -203,7 +205,7 @@ restored(Relation history, TupleTableSlot **slots, int count)
 }
 
 void
-cfd_ledger_written(Relation relation, TupleTableSlot **slots, int count, TupleTableSlot *before)
+cfd_ledger_written(Relation relation, TupleTableSlot **slots, int count, CfdLedgerBefore *before)
 {
 	if (!is_logged(relation))
 		return;
@@ -217,41 +219,38 @@ cfd_ledger_written(Relation relation, TupleTableSlot **slots, int count, TupleTa
 		CfdWireLedgerRow head = {.what = CFD_LEDGER_WRITE};
 
 		if (before != NULL)
-			head.other = cfd_ledger_number(relation, before);
+			head.other = cfd_ledger_number(relation, before->version);
 		(void) cfd_open_log(relation);
 		head.number = cfd_ledger_next();
 		cfd_ledger_send(relation, relation, slots[i], &head);
 	}
 	if (before != NULL)
-	{
-		cfd_ledger_move(relation, before, time_of(relation, slots[0]));
-		ExecDropSingleTupleTableSlot(before);
-	}
+		cfd_ledger_move(before);
 }
 
 void
-cfd_ledger_deleted(Relation relation, TupleTableSlot *before)
+cfd_ledger_deleted(Relation relation, CfdLedgerBefore *before)
 {
 	CfdWireLedgerRow head = {.what = CFD_LEDGER_END};
 	Relation	table = relation;
 
-	if (before == NULL)
-		return;
 	if (cfd_columns(relation)->ledger.role == CFD_LEDGER_HISTORY)
 	{
 		/* The log is that of the table. */
 		table = cfd_ledger_table_of(relation);
-		cfd_ledger_erased(relation, cfd_ledger_number(relation, before));
+		cfd_ledger_erased(relation, cfd_ledger_number(relation, before->version));
 		head.what = CFD_LEDGER_ERASE;
 	}
-	head.sn = cfd_ledger_number(relation, before);
+	head.sn = cfd_ledger_number(relation, before->version);
 	head.time = table == relation ? time_after(relation, before) : cfd_ledger_time();
 	(void) cfd_open_log(table);
 	head.number = cfd_ledger_next();
 	cfd_ledger_send_end(table, &head);
-	if (table == relation)
-		cfd_ledger_move(relation, before, head.time);
-	else
+	if (table != relation)
+	{
 		table_close(table, NoLock);
-	ExecDropSingleTupleTableSlot(before);
+		return;
+	}
+	cfd_ledger_prepare(relation, before, head.time);
+	cfd_ledger_move(before);
 }

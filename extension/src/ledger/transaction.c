@@ -9,7 +9,8 @@
  * rolled back to a savepoint. Before the commit, the keeper turns the
  * remaining operations into entries, and their redo record is written to the
  * WAL under a lock. The WAL therefore contains the entries in order, and
- * losing its tail leaves no gap. After the commit the keeper is told about it.
+ * losing its tail leaves no gap. After the commit the keeper is told about it
+ * without being woken.
  *
  * Invariant: nothing here raises an error after the commit record was written,
  * or during an abort.
@@ -169,10 +170,12 @@ cfd_ledger_ended(bool committed)
 
 	/*
 	 * If this message is lost, the outcome of the entries is unknown, as after
-	 * a crash.
+	 * a crash. A commit wakes nobody: the keeper finds it with our next
+	 * message, or looks soon by itself. The versions that an abort revives may
+	 * be replaced by others at once.
 	 */
 	if (sealed && cfd_channel.connected && generation == cfd_channel.generation)
-		(void) cfd_try_send(CFD_KIND_LEDGER_END, &body, sizeof(body), true);
+		(void) cfd_try_send(CFD_KIND_LEDGER_END, &body, sizeof(body), !committed);
 	sealed = false;
 	done = 0;
 	mark_count = 0;

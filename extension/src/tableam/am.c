@@ -101,20 +101,21 @@ tuple_update(Relation relation, ItemPointer otid, TupleTableSlot *slot, CommandI
 			 Snapshot snapshot, Snapshot crosscheck, bool wait, TM_FailureData *tmfd,
 			 LockTupleMode *lockmode, CfdUpdateIndexes *update_indexes)
 {
-	TupleTableSlot *before = cfd_ledger_before(relation, otid);
+	CfdLedgerBefore before = cfd_ledger_before(relation, otid);
+	bool		is_ledger = before.version != NULL;
 	TM_Result	result;
 
-	cfd_ledger_stamp(relation, &slot, 1, before);
+	cfd_ledger_stamp(relation, &slot, 1, is_ledger ? &before : NULL);
 	cfd_check_moved(relation, otid, &slot, 1);
-	cfd_promote_updated(relation, otid, slot);
+	cfd_promote_updated(relation, otid, slot, before.history, before.past);
 	cfd_search_indexes(relation);
 	result = heap->tuple_update(relation, otid, slot, cid, snapshot, crosscheck, wait, tmfd,
 								lockmode, update_indexes);
+	/* The values of the row in the history are on no page yet. */
+	if (is_ledger && result == TM_Ok)
+		cfd_ledger_written(relation, &slot, 1, &before);
 	cfd_unpin_writer();
-	if (before != NULL && result == TM_Ok)
-		cfd_ledger_written(relation, &slot, 1, before);
-	else if (before != NULL)
-		ExecDropSingleTupleTableSlot(before);
+	cfd_ledger_free(&before);
 	return result;
 }
 
@@ -122,14 +123,13 @@ static TM_Result
 tuple_delete(Relation relation, ItemPointer tid, CommandId cid, Snapshot snapshot, Snapshot crosscheck,
 			 bool wait, TM_FailureData *tmfd, bool changes_partition)
 {
-	TupleTableSlot *before = cfd_ledger_before(relation, tid);
+	CfdLedgerBefore before = cfd_ledger_before(relation, tid);
 	TM_Result	result;
 
 	result = heap->tuple_delete(relation, tid, cid, snapshot, crosscheck, wait, tmfd, changes_partition);
-	if (before != NULL && result == TM_Ok)
-		cfd_ledger_deleted(relation, before);
-	else if (before != NULL)
-		ExecDropSingleTupleTableSlot(before);
+	if (before.version != NULL && result == TM_Ok)
+		cfd_ledger_deleted(relation, &before);
+	cfd_ledger_free(&before);
 	return result;
 }
 

@@ -314,14 +314,18 @@ numbers_of(const CfdColumns *columns, TupleTableSlot *slot, int *numbers)
 	}
 }
 
-/* Promotes a row's values and searches its indexes. */
+/*
+ * Promotes a row's values. Searches its indexes, if asked. "follower" is a row of another relation
+ * that will be written next, or NULL: its values are promoted in the same message, if there is one.
+ */
 static void
-promote_searching(Relation relation, TupleTableSlot *slot)
+promote_row(Relation relation, TupleTableSlot *slot, bool search, Relation other, TupleTableSlot *follower)
 {
 	const CfdColumns *columns = cfd_columns(relation);
 	CfdPromotion items[STACK_ITEMS];
 	int			numbers[STACK_ITEMS];
 	int			count;
+	int			total;
 
 	if (columns->count > STACK_ITEMS)
 	{
@@ -331,22 +335,28 @@ promote_searching(Relation relation, TupleTableSlot *slot)
 	if (!cfd_slots_has_values(columns, &slot, 1))
 		return;
 	columns = cfd_open_columns(relation);
-	count = cfd_slots_collect(columns, slot, items);
+	count = total = cfd_slots_collect(columns, slot, items);
 	if (count == 0)
 		return;
 	numbers_of(columns, slot, numbers);
+	if (follower != NULL && (cfd_columns(other)->count == 0 || count + cfd_columns(other)->count > STACK_ITEMS))
+		follower = NULL;
+	if (follower != NULL)
+		total += cfd_slots_collect(cfd_open_columns(other), follower, items + count);
 	cfd_pin_writer();
-	if (!cfd_insertion_promote(relation, slot, items, numbers, count))
-		cfd_promote(relation, items, count);
-	/* Reading the indexes may have freed them. */
+	if (!search || !cfd_insertion_promote(relation, slot, items, numbers, count, total))
+		cfd_promote(relation, items, total);
+	/* What was done meanwhile may have freed them. */
 	columns = cfd_open_columns(relation);
 	(void) cfd_slots_replace(columns, slot, items);
+	if (follower != NULL)
+		(void) cfd_slots_replace(cfd_open_columns(other), follower, items + count);
 }
 
 void
 cfd_promote_inserted(Relation relation, TupleTableSlot *slot)
 {
-	promote_searching(relation, slot);
+	promote_row(relation, slot, true, NULL, NULL);
 }
 
 /* Whether a value of an indexed column still has to be promoted. */
@@ -387,12 +397,12 @@ leaves_page(Relation relation, ItemPointer old, TupleTableSlot *slot)
 
 /* If a key changes, or the new version goes to another page, it needs index entries. */
 void
-cfd_promote_updated(Relation relation, ItemPointer old, TupleTableSlot *slot)
+cfd_promote_updated(Relation relation, ItemPointer old, TupleTableSlot *slot, Relation other, TupleTableSlot *follower)
 {
+	bool		search;
+
 	slot_getallattrs(slot);
-	if (relation->rd_rel->relhasindex &&
-		(changes_key(relation, cfd_columns(relation), slot) || leaves_page(relation, old, slot)))
-		promote_searching(relation, slot);
-	else
-		cfd_promote_slots(relation, NIL, &slot, 1);
+	search = relation->rd_rel->relhasindex &&
+		(changes_key(relation, cfd_columns(relation), slot) || leaves_page(relation, old, slot));
+	promote_row(relation, slot, search, other, follower);
 }

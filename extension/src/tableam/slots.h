@@ -27,7 +27,12 @@ extern void cfd_promote_slots(Relation relation, const List *numbers, TupleTable
 
 /* For a row to be inserted: also searches its indexes. */
 extern void cfd_promote_inserted(Relation relation, TupleTableSlot *slot);
-/* For a new version of a row: also searches its indexes, if it will need entries there. */
-extern void cfd_promote_updated(Relation relation, ItemPointer old, TupleTableSlot *slot);
+/*
+ * For a new version of a row: also searches its indexes, if it will need entries there. "follower" is
+ * a row of another relation that will be written next, or NULL. Its values are promoted at the same
+ * time, if that takes no message of its own; else when it is inserted.
+ */
+extern void cfd_promote_updated(Relation relation, ItemPointer old, TupleTableSlot *slot, Relation other,
+								TupleTableSlot *follower);
 
 #endif

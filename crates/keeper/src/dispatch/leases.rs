@@ -55,10 +55,15 @@ impl Connection {
         self.held.channel = Some((channel, progress));
     }
 
+    /// The channel's number, and how far it has come.
+    pub(super) fn channel(&self) -> Option<&(u64, Progress)> {
+        self.held.channel.as_ref()
+    }
+
     /// Everything up to a position in the ring has been dealt with.
     #[inline]
     pub fn dealt_with(&self, position: u64) {
-        if (self.held.known || self.tape.is_some())
+        if (self.held.known || self.tape.is_some() || self.ledger.awaited())
             && let Some((_, progress)) = &self.held.channel
         {
             progress.done(position);

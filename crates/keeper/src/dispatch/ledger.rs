@@ -76,6 +76,13 @@ struct Walk {
     more: u64,
 }
 
+impl Doings {
+    /// Whether nobody has said yet how the transaction ended.
+    pub fn awaited(&self) -> bool {
+        !self.sealed.is_empty()
+    }
+}
+
 impl Walk {
     fn found(&mut self, sn: u64, what: What) {
         match self.findings.len() < FINDINGS_MAX {
@@ -266,6 +273,9 @@ impl Connection {
         let sealed = &mut self.ledger.sealed;
         sealed.retain(|(log, known)| (*log, known.first) != (number, group.first));
         sealed.push((number, group));
+        if let Some(channel) = self.channel() {
+            self.keeper.ends.join(channel);
+        }
         let erased = doings.iter().filter(|d| d.kind == Kind::Erase).count();
         if erased > 0 {
             let what = format!("{names}: {erased} row versions");
@@ -313,6 +323,9 @@ impl Connection {
         for (log, group) in &groups {
             self.keeper.logs.settle(*log, *group, committed);
         }
+        if let Some((channel, _)) = self.channel() {
+            self.keeper.ends.leave(*channel);
+        }
         let client = self.client.as_ref().filter(|_| committed == Some(true));
         self.ledger.committed = client.map(|client| Committed {
             principal: client.name.clone(),
@@ -328,6 +341,8 @@ impl Connection {
     pub(super) fn ledger_check(&mut self, body: body::LedgerCheck<'_>) -> Result<(), Failure> {
         self.need_client()?;
         self.log_key(body.log)?;
+        // Else what the last transactions did could be taken away, as if they had not ended.
+        self.keeper.ends.catch_up();
         let names = format!("{}.{}", body.schema, body.table);
         let mut walk = self.with_log(body.log, |log| {
             let mut walk = Walk {

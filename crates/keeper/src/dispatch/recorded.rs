@@ -5,6 +5,7 @@
 
 use super::Connection;
 use super::viewing::no_owners;
+use crate::ends;
 use crate::fail::Failure;
 use crate::keeper::Keeper;
 use crate::session::{Client, Session};
@@ -103,10 +104,13 @@ impl Connection {
     }
 
     /// In which intervals the channel looks at its ring while nobody wakes it: what is told for a
-    /// recording wakes nobody.
+    /// recording, and the end of a transaction on ledger tables, wake nobody.
     #[inline]
     pub fn looks_every(&self) -> Option<Duration> {
-        self.tape.as_ref().map(|_| LOOK)
+        match self.ledger.awaited() {
+            true => Some(ends::LOOK),
+            false => self.tape.as_ref().map(|_| LOOK),
+        }
     }
 
     /// Records a request whose answer was sent.
