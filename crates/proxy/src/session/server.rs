@@ -27,7 +27,7 @@ struct Told<'a> {
 
 impl Core {
     /// Processes one frame from the server.
-    pub(super) fn on_server(&mut self, message: &mut BytesMut) -> Step {
+    pub(super) fn on_server(&mut self, message: &mut [u8]) -> Step {
         let tag = message.first().copied().unwrap_or(0);
         match tag {
             // Notices and notifications may come at any time.
@@ -296,7 +296,7 @@ impl Core {
     }
 
     /// Processes an answer to the first entry of the queue.
-    fn on_answer(&mut self, tag: u8, message: &mut BytesMut) -> Step {
+    fn on_answer(&mut self, tag: u8, message: &mut [u8]) -> Step {
         let Some(front) = self.queue.front_mut() else {
             // A message that answers nothing, which the protocol may add in the future.
             self.pass(message);
@@ -356,7 +356,7 @@ impl Core {
         Ok(())
     }
 
-    fn on_description(&mut self, tag: u8, message: &mut BytesMut) -> Step {
+    fn on_description(&mut self, tag: u8, message: &mut [u8]) -> Step {
         let types = &self.session.types;
         let body = message.get_mut(frame::HEADER..).unwrap_or_default();
         let (hidden, last) = match (self.queue.front(), tag) {
@@ -402,7 +402,7 @@ impl Core {
         Ok(())
     }
 
-    fn on_query_answer(&mut self, tag: u8, message: &mut BytesMut) -> Step {
+    fn on_query_answer(&mut self, tag: u8, message: &mut [u8]) -> Step {
         let Some(Expect::Query(state)) = self.queue.front_mut() else {
             return Err(out_of_order(tag, None));
         };
@@ -452,7 +452,7 @@ impl Core {
         Ok(())
     }
 
-    fn on_execute_answer(&mut self, tag: u8, message: &mut BytesMut) -> Step {
+    fn on_execute_answer(&mut self, tag: u8, message: &mut [u8]) -> Step {
         let Some(Expect::Execute { portal, copies }) = self.queue.front_mut() else {
             return Err(out_of_order(tag, None));
         };
