@@ -2,6 +2,7 @@
 //!
 //! There is one task per connection. Reading from one side stops while the other side does not
 //! accept its data, so memory is bounded.
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,6 +49,14 @@ impl Way {
     }
 }
 
+/// The wait for the end of the proxy.
+struct Stopping<'a, F> {
+    /// It is over.
+    seen: bool,
+    /// False if nobody can end the proxy any more.
+    wait: Pin<&'a mut F>,
+}
+
 /// Runs a connection until it ends.
 pub async fn run(
     shared: &Arc<Shared>,
@@ -56,7 +65,7 @@ pub async fn run(
     server: Connection,
     from_server: BytesMut,
     encrypted: bool,
-    mut stop: watch::Receiver<bool>,
+    stop: watch::Receiver<bool>,
 ) {
     let (client_read, client_write) = tokio::io::split(client);
     let (server_read, server_write) = tokio::io::split(server.stream);
@@ -72,6 +81,12 @@ pub async fn run(
         paused: false,
     };
     let mut turn = Turn::new(&shared.gate);
+    // Waits as long as the connection lives, so that what wakes it is registered once.
+    let mut changes = stop.clone();
+    let mut stopping = Stopping {
+        seen: false,
+        wait: pin!(async { changes.wait_for(|stop| *stop).await.is_ok() }),
+    };
     let end = loop {
         let step = core.server_input(&mut ends.from_server).and_then(|()| {
             ends.paused = !ends.from_client.is_empty() && !turn.take();
@@ -90,7 +105,7 @@ pub async fn run(
             let failure = Failure::new("57P01", "confide: the proxy is shutting down");
             break Some(Stop::Fatal(failure));
         }
-        match ends.wait(shared, &mut core, &mut stop).await {
+        match ends.wait(shared, &mut core, &mut stopping).await {
             Ok(()) => {}
             Err(end) => break end,
         }
@@ -105,11 +120,11 @@ pub async fn run(
 impl Ends {
     /// Transfers data, waiting until some transfer is possible. An error ends the connection; it
     /// contains the message for both sides, if any.
-    async fn wait(
+    async fn wait<F: Future<Output = bool>>(
         &mut self,
         shared: &Shared,
         core: &mut Core,
-        stop: &mut watch::Receiver<bool>,
+        stopping: &mut Stopping<'_, F>,
     ) -> Result<(), Option<Stop>> {
         let read_client = core.to_server.len() < HIGH_WATER
             && !((core.blocked() || self.paused) && self.from_client.len() > HIGH_WATER);
@@ -152,7 +167,12 @@ impl Ends {
                     return Err(Some(Stop::Closed));
                 }
             }
-            changed = stop.changed() => changed.map_err(|_| None)?,
+            known = stopping.wait.as_mut(), if !stopping.seen => {
+                stopping.seen = true;
+                if !known {
+                    return Err(None);
+                }
+            }
             () = shared.gate.opened(), if self.paused => {}
         }
         Ok(())

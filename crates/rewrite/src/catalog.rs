@@ -176,9 +176,9 @@ impl Catalog {
 
     /// Whether a protected type was created or dropped.
     fn changes_protected(&self, keys: &HashSet<Key>) -> bool {
-        let gone = |(oid, _): &(u32, ColumnType)| keys.contains(&(TYPES, *oid));
-        let come = |key: &Key| key.0 == TYPES && self.is_protected(key.1);
-        self.protected.iter().any(gone) || keys.iter().any(come)
+        let known = |oid: u32| self.protected.iter().any(|(known, _)| *known == oid);
+        let mut types = keys.iter().filter(|(class, _)| *class == TYPES);
+        types.any(|(_, oid)| known(*oid) || self.is_protected(*oid))
     }
 
     /// The types among these records that others may be built from, and whether they contain

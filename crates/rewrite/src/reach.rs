@@ -13,24 +13,30 @@ use crate::schema::Schema;
 use crate::statement::Prepared;
 use crate::tokens::{Tokens, identifier};
 use pg_query::protobuf::Token;
-use std::collections::HashSet;
+use std::cell::OnceCell;
 use std::ops::Range;
 
-/// Everything protected, by name.
+/// Everything protected, by name: found in the snapshots when it is asked for, since most texts have
+/// few words.
 pub(crate) struct Reach<'s> {
-    names: HashSet<&'s str>,
+    schemas: Vec<&'s Schema>,
     prepared: &'s Prepared,
-    /// Whether anything is protected other than the types themselves.
-    anything: bool,
+    /// The names that consist of more than one word.
+    odd: OnceCell<Vec<&'s str>>,
+}
+
+/// Whether the character can be part of a word.
+pub(crate) fn in_word(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '$')
 }
 
 impl<'s> Reach<'s> {
     /// Combines several snapshots: whatever is protected in any of them.
     pub fn of(schemas: &[&'s Schema], prepared: &'s Prepared) -> Reach<'s> {
         Reach {
-            names: schemas.iter().flat_map(|s| s.protected_names()).collect(),
+            schemas: schemas.to_vec(),
             prepared,
-            anything: schemas.iter().any(|s| s.protects_anything()),
+            odd: OnceCell::new(),
         }
     }
 
@@ -51,17 +57,23 @@ impl<'s> Reach<'s> {
 
     /// Whether a text without tokens, or one in another language, can reach anything protected.
     pub fn words(&self, text: &str) -> bool {
-        let part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
-        let named = |text: &str| text.split(|c| !part(c)).any(|word| self.name(word));
-        let odd = |name: &&&str| name.contains(|c| !part(c));
+        let named = |text: &str| text.split(|c| !in_word(c)).any(|word| self.name(word));
         named(text)
             || named(&text.to_ascii_lowercase())
-            || self.names.iter().filter(odd).any(|n| text.contains(*n))
+            || self.odd().iter().any(|name| text.contains(*name))
+    }
+
+    fn odd(&self) -> &[&'s str] {
+        self.odd.get_or_init(|| {
+            let all = self.schemas.iter().flat_map(|s| s.protected_names());
+            all.filter(|name| name.contains(|c| !in_word(c))).collect()
+        })
     }
 
     fn name(&self, name: &str) -> bool {
         let families = ["enc_", "_enc_", "rnd_", "_rnd_", "soft_", "_soft_"];
-        families.iter().any(|f| name.starts_with(f)) || self.names.contains(name)
+        families.iter().any(|f| name.starts_with(f))
+            || self.schemas.iter().any(|s| s.is_protected_name(name))
     }
 
     /// Handles `EXECUTE name`.
@@ -73,7 +85,7 @@ impl<'s> Reach<'s> {
         match self.prepared.get(name.as_ref()) {
             Some(known) => known.touches_protected,
             // The PREPARE may have been in the body of a routine.
-            None => self.anything,
+            None => self.schemas.iter().any(|s| s.protects_anything()),
         }
     }
 }

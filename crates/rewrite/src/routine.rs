@@ -6,7 +6,7 @@ use crate::body::sealed::requoted;
 use crate::body::{Body, Variable};
 use crate::effect::Extra;
 use crate::infer::{Infer, Res, code_of, location, names};
-use crate::reach::Reach;
+use crate::reach::{Reach, in_word};
 use crate::refusal::Refusal;
 use crate::relation::ColumnType;
 use crate::scope::{Col, Frame};
@@ -17,6 +17,7 @@ use crate::value::{LeafKind, Val};
 use contract::TypeCode;
 use pg_query::protobuf::{CreateFunctionStmt, DefElem, FunctionParameterMode, Token, TypeName};
 use pg_query::{Node, NodeEnum};
+use std::collections::HashSet;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -394,27 +395,26 @@ impl Infer<'_> {
     /// Examines the body word by word, including strings (`EXECUTE 'SELECT …'`), in any language.
     /// What a constant is is known only for SQL and PL/pgSQL.
     fn body(&mut self, text: &str, ours: bool, trigger: bool, location: i32) -> Res<bool> {
-        let mut names = self.schema.protected_names();
-        if trigger {
-            names.extend(self.schema.protected_columns());
-        }
+        let columns = match trigger {
+            true => self.schema.protected_columns(),
+            false => HashSet::new(),
+        };
         // Envelopes of constants tell nothing; so a dump may have routines before their tables.
         let open = crate::body::sealed::without_exported(text);
         let lower = open.to_ascii_lowercase();
         let words = |text: &str| {
-            text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '$')))
-                .any(|word| {
-                    names.contains(word)
-                        || ["enc_", "rnd_", "soft_"]
-                            .iter()
-                            .any(|f| word.starts_with(f))
-                })
+            text.split(|c| !in_word(c)).any(|word| {
+                self.schema.is_protected_name(word)
+                    || columns.contains(word)
+                    || ["enc_", "rnd_", "soft_"]
+                        .iter()
+                        .any(|f| word.starts_with(f))
+            })
         };
-        let odd =
-            |name: &&str| name.contains(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$'));
+        let mut names = self.schema.protected_names().chain(columns.iter().copied());
         let protected = words(&open)
             || words(&lower)
-            || names.iter().filter(|n| odd(n)).any(|n| open.contains(*n));
+            || names.any(|name| name.contains(|c| !in_word(c)) && open.contains(name));
         if !protected {
             return Ok(false);
         }

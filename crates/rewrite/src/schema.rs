@@ -372,16 +372,24 @@ impl Schema {
             || functions.any(|f| f.function.protected() && theirs(&f.function.schema))
     }
 
-    /// Words that indicate, in the body of a function, that it deals with something protected.
-    pub(crate) fn protected_names(&self) -> HashSet<&str> {
-        let relations = self.protected_relations().map(|r| r.name.as_str());
-        let types = self.types.marked();
-        let functions = self.functions.marked();
-        relations
-            .chain(types.map(|(name, _)| name.as_str()))
-            .chain(functions.map(|(name, _)| name.as_str()))
-            .chain(self.pin.iter().flat_map(|pin| pin.names()))
-            .collect()
+    /// Whether a relation, type or function with this name, in any schema, is protected or pinned.
+    pub(crate) fn is_protected_name(&self, name: &str) -> bool {
+        self.relations.get(name).is_some_and(Mark::marked)
+            || self.types.get(name).is_some_and(Mark::marked)
+            || self.functions.get(name).is_some_and(Mark::marked)
+            || self
+                .pin
+                .as_ref()
+                .is_some_and(|pin| pin.tables(name).is_some())
+    }
+
+    /// All names for which [`Self::is_protected_name`] is true.
+    pub(crate) fn protected_names(&self) -> impl Iterator<Item = &str> {
+        let relations = self.relations.marked().map(|(name, _)| name.as_str());
+        let types = self.types.marked().map(|(name, _)| name.as_str());
+        let functions = self.functions.marked().map(|(name, _)| name.as_str());
+        let pinned = self.pin.iter().flat_map(|pin| pin.names());
+        relations.chain(types).chain(functions).chain(pinned)
     }
 
     /// Sets the pin of this database.

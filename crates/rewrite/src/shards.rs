@@ -5,7 +5,7 @@
 //! are groups. Once asked, a part caches which of its entries are marked ([`Mark`]), so that asking
 //! after each change examines the entries of one part only.
 use std::borrow::Borrow;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 use std::sync::{Arc, OnceLock};
 
@@ -20,7 +20,7 @@ pub(crate) trait Mark {
 
 #[derive(Clone, Debug)]
 struct Part<K, V> {
-    map: HashMap<K, V>,
+    map: BTreeMap<K, V>,
     /// Keys of the marked entries.
     marked: OnceLock<Vec<K>>,
 }
@@ -28,7 +28,7 @@ struct Part<K, V> {
 impl<K, V> Default for Part<K, V> {
     fn default() -> Part<K, V> {
         Part {
-            map: HashMap::new(),
+            map: BTreeMap::new(),
             marked: OnceLock::new(),
         }
     }
@@ -49,19 +49,19 @@ impl<K, V> Default for Shards<K, V> {
     }
 }
 
-impl<K: Hash + Eq + Clone, V: Clone> Shards<K, V> {
+impl<K: Hash + Ord + Clone, V: Clone> Shards<K, V> {
     fn at<Q: Hash + ?Sized>(key: &Q) -> (usize, usize) {
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(key);
         let at = (hash % (GROUPS * PARTS) as u64) as usize;
         (at / PARTS, at % PARTS)
     }
 
-    fn part<Q: Hash + ?Sized>(&self, key: &Q) -> Option<&HashMap<K, V>> {
+    fn part<Q: Hash + ?Sized>(&self, key: &Q) -> Option<&BTreeMap<K, V>> {
         let (group, at) = Self::at(key);
         Some(&self.0.get(group)?.get(at)?.map)
     }
 
-    fn part_mut<Q: Hash + ?Sized>(&mut self, key: &Q) -> Option<&mut HashMap<K, V>> {
+    fn part_mut<Q: Hash + ?Sized>(&mut self, key: &Q) -> Option<&mut BTreeMap<K, V>> {
         let (group, at) = Self::at(key);
         let part = Arc::make_mut(self.0.get_mut(group)?).get_mut(at)?;
         let part = Arc::make_mut(part);
@@ -69,7 +69,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Shards<K, V> {
         Some(&mut part.map)
     }
 
-    pub fn get<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<&V>
+    pub fn get<Q: Hash + Ord + ?Sized>(&self, key: &Q) -> Option<&V>
     where
         K: Borrow<Q>,
     {
@@ -77,7 +77,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Shards<K, V> {
     }
 
     /// Modifies the value under a key with this function, which is not called if there is none.
-    pub fn change<Q: Hash + Eq + ?Sized>(&mut self, key: &Q, change: impl FnOnce(&mut V))
+    pub fn change<Q: Hash + Ord + ?Sized>(&mut self, key: &Q, change: impl FnOnce(&mut V))
     where
         K: Borrow<Q>,
     {
@@ -94,7 +94,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Shards<K, V> {
         }
     }
 
-    pub fn remove<Q: Hash + Eq + ?Sized>(&mut self, key: &Q)
+    pub fn remove<Q: Hash + Ord + ?Sized>(&mut self, key: &Q)
     where
         K: Borrow<Q>,
     {
@@ -124,7 +124,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Shards<K, V> {
     }
 }
 
-impl<K: Hash + Eq + Clone, V: Clone + Mark> Shards<K, V> {
+impl<K: Hash + Ord + Clone, V: Clone + Mark> Shards<K, V> {
     /// The marked entries.
     pub fn marked(&self) -> impl Iterator<Item = (&K, &V)> {
         self.parts().flat_map(|part| {

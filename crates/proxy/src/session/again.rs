@@ -14,7 +14,7 @@
 use std::collections::VecDeque;
 use std::mem::take;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use client::Failure;
 use rewrite::StatementKind;
 
@@ -105,10 +105,10 @@ impl Again {
     }
 
     fn over(&mut self) {
-        *self = Again {
-            rest: take(&mut self.rest),
-            ..Again::default()
-        };
+        self.state = State::Idle;
+        self.size = 0;
+        self.frames.clear();
+        self.told.clear();
     }
 }
 
@@ -159,24 +159,36 @@ impl Core {
         if self.again.state != State::Kept && !second {
             return Ok(());
         }
-        let mut said = self.to_client.split_off(before.min(self.to_client.len()));
-        while let Some(length) = frame::first(&said, usize::MAX)? {
-            let one: BytesMut = said.split_to(length);
+        let mut at = before;
+        while let Some(length) =
+            frame::first(self.to_client.get(at..).unwrap_or_default(), usize::MAX)?
+        {
+            let Some(one) = self.to_client.get(at..at + length) else {
+                break;
+            };
             match one.first() {
                 Some(b'N' | b'S' | b'A') => {}
                 Some(b'1' | b'2' | b'3' | b't' | b'T' | b'n') if second => {
                     match self.again.told.pop_front() {
-                        Some(had) if had == one => continue,
-                        Some(_) => return Err(different()),
+                        Some(had) if had == one => {
+                            let behind = self.to_client.split_off(at + length);
+                            self.to_client.truncate(at);
+                            self.to_client.unsplit(behind);
+                            continue;
+                        }
+                        Some(_) => {
+                            self.to_client.truncate(at);
+                            return Err(different());
+                        }
                         None => {}
                     }
                 }
                 Some(b'1' | b'2' | b'3' | b't' | b'T' | b'n') => {
-                    self.again.told.push_back(Bytes::copy_from_slice(&one));
+                    self.again.told.push_back(Bytes::copy_from_slice(one));
                 }
                 _ => self.again.forbid(),
             }
-            self.to_client.unsplit(one);
+            at += length;
         }
         Ok(())
     }

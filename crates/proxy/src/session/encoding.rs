@@ -126,22 +126,18 @@ impl Core {
         }
     }
 
-    /// Converts the strings of a server's message to UTF-8.
-    pub(super) fn from_server(&self, message: &mut BytesMut) -> Step {
+    /// The server's message with its strings in UTF-8; `None` if they are.
+    pub(super) fn from_server(&self, message: &[u8]) -> Step<Option<BytesMut>> {
         let Some(charset) = self.encoding.charset() else {
-            return Ok(());
+            return Ok(None);
         };
         // The extension sends its reports as they are.
         if message.first() == Some(&b'S') && body(message).starts_with(SETTING.as_bytes()) {
-            return Ok(());
+            return Ok(None);
         }
-        let made = converted(message, of_backend, |text| {
+        converted(message, of_backend, |text| {
             charset.decode(text).map_err(Stop::Fatal)
-        })?;
-        if let Some(made) = made {
-            *message = made;
-        }
-        Ok(())
+        })
     }
 
     /// A string that the server has sent as a value to the proxy itself.

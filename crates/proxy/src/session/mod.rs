@@ -57,6 +57,9 @@ impl From<Malformed> for Stop {
     }
 }
 
+/// Frames up to this length are copied.
+const COPIED_MAX: usize = 1024;
+
 type Step<T = ()> = Result<T, Stop>;
 
 /// Whether a client's frame has been processed.
@@ -287,7 +290,7 @@ impl Core {
                         None => return Ok(()),
                         Some(length) => {
                             self.tried = Tried::default();
-                            let frame = input.split_to(length).freeze();
+                            let frame = taken(input, length);
                             let tag = frame.first().copied().unwrap_or_default();
                             match self.from_client(frame)? {
                                 Ok(frame) => {
@@ -317,10 +320,13 @@ impl Core {
         self.mark();
         self.listen();
         while let Some(length) = frame::first(input, self.shared.config.max_message_bytes)? {
-            let mut next = input.split_to(length);
-            self.from_server(&mut next)?;
             let before = self.to_client.len();
-            self.on_server(&mut next)?;
+            let frame = input.get_mut(..length).unwrap_or_default();
+            match self.from_server(frame)? {
+                Some(mut converted) => self.on_server(&mut converted)?,
+                None => self.on_server(frame)?,
+            }
+            input.advance(length);
             self.told(before)?;
         }
         self.hear()?;
@@ -431,6 +437,19 @@ impl Core {
     fn release(&mut self) {
         self.phase = Phase::Running;
         backend::ready(&mut self.to_client, self.status);
+    }
+}
+
+/// Takes a frame out of the buffer. A short one is copied: a frame that is kept while its statement runs
+/// would otherwise keep the whole buffer, and the next read would need another.
+fn taken(input: &mut BytesMut, length: usize) -> Bytes {
+    match input.get(..length).filter(|_| length <= COPIED_MAX) {
+        Some(frame) => {
+            let frame = Bytes::copy_from_slice(frame);
+            input.advance(length);
+            frame
+        }
+        None => input.split_to(length).freeze(),
     }
 }
 

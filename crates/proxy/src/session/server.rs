@@ -1,7 +1,6 @@
 //! Messages of the server: which entry of the queue they answer, and what the client sees of them.
 use std::sync::atomic::Ordering;
 
-use bytes::BytesMut;
 use client::description::{self, Column};
 use client::{Failure, Protected};
 use rewrite::PositionMap;
@@ -28,7 +27,7 @@ struct Told<'a> {
 
 impl Core {
     /// Processes one frame from the server.
-    pub(super) fn on_server(&mut self, message: &mut BytesMut) -> Step {
+    pub(super) fn on_server(&mut self, message: &mut [u8]) -> Step {
         let tag = message.first().copied().unwrap_or(0);
         match tag {
             // Notices and notifications may come at any time.
@@ -296,7 +295,7 @@ impl Core {
     }
 
     /// Processes an answer to the first entry of the queue.
-    fn on_answer(&mut self, tag: u8, message: &mut BytesMut) -> Step {
+    fn on_answer(&mut self, tag: u8, message: &mut [u8]) -> Step {
         let charset = self.encoding.charset();
         let Some(front) = self.queue.front_mut() else {
             // A message that answers nothing, which the protocol may add in the future.
@@ -356,7 +355,7 @@ impl Core {
         Ok(())
     }
 
-    fn on_description(&mut self, tag: u8, message: &mut BytesMut) -> Step {
+    fn on_description(&mut self, tag: u8, message: &mut [u8]) -> Step {
         let types = &self.session.types;
         let body = message.get_mut(frame::HEADER..).unwrap_or_default();
         let (hidden, last) = match (self.queue.front(), tag) {
@@ -402,7 +401,7 @@ impl Core {
         Ok(())
     }
 
-    fn on_query_answer(&mut self, tag: u8, message: &mut BytesMut) -> Step {
+    fn on_query_answer(&mut self, tag: u8, message: &mut [u8]) -> Step {
         let charset = self.charset_of_values();
         let Some(Expect::Query(state)) = self.queue.front_mut() else {
             return Err(out_of_order(tag, None));
@@ -454,7 +453,7 @@ impl Core {
         Ok(())
     }
 
-    fn on_execute_answer(&mut self, tag: u8, message: &mut BytesMut) -> Step {
+    fn on_execute_answer(&mut self, tag: u8, message: &mut [u8]) -> Step {
         let charset = self.charset_of_values();
         let Some(Expect::Execute { portal, copies }) = self.queue.front_mut() else {
             return Err(out_of_order(tag, None));

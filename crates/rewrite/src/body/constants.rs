@@ -18,7 +18,7 @@ use super::sealed::{Sealed, is_exported};
 use super::{Body, Variable, refuse_constants};
 use crate::infer::{Meeting, Res};
 use crate::later;
-use crate::reach::Reach;
+use crate::reach::{Reach, in_word};
 use crate::relation::ColumnType;
 use crate::schema::Schema;
 use crate::scope::{Col, Cols, Entry};
@@ -137,9 +137,8 @@ impl<'a> Body<'a> {
             return false;
         };
         let columns = self.schema.protected_columns();
-        let part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
         let lower = text.to_lowercase();
-        let mut words = lower.split(|c| !part(c));
+        let mut words = lower.split(|c| !in_word(c));
         later::may_be_sql(text)
             && (Reach::of(&[self.schema], &Prepared::default()).words(text)
                 || words.any(|word| columns.contains(word)))

@@ -39,6 +39,9 @@ pub(super) fn put_together(
     range: &Range<usize>,
     strings: &[Range<usize>],
 ) -> Vec<(String, Range<usize>)> {
+    if strings.is_empty() {
+        return Vec::new();
+    }
     let statement = Composed {
         sql,
         tokens,
