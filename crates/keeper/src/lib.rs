@@ -77,6 +77,7 @@ mod term;
 mod tickets;
 mod told;
 mod transferred;
+mod used;
 mod viewers;
 mod witness;
 mod zone;
