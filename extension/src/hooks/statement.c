@@ -44,7 +44,6 @@
 #include "value/shown.h"
 #include "value/types.h"
 #include "wal/policy.h"
-#include "access/parallel.h"
 #include "utils/syscache.h"
 
 static ExecutorStart_hook_type previous_start = NULL;
@@ -117,9 +116,9 @@ begin_outermost(uint64 query)
 static void
 log_uses(void)
 {
-	const char *base = cfd_channel.link.base;
+	bool		owes = cfd_channel.connected && *(volatile uint64 *) (cfd_channel.link.base + CFD_OWED_OFFSET) != 0;
 
-	if (base != NULL && *(const volatile uint64 *) (base + CFD_OWED_OFFSET) != 0 && !IsParallelWorker())
+	if (owes && !IsParallelWorker())
 		cfd_log_policies();
 }
 
