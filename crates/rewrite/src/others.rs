@@ -7,10 +7,11 @@
 //! Invariant: if a body names something protected and cannot be followed, all plain arguments count
 //! as combined with it.
 
-use crate::body::definition::{definition, text_argument};
+use crate::body::definition::{argument, definition, text_argument};
 use crate::body::{Body, Variable};
 use crate::infer::named_argument;
 use crate::reach::Reach;
+use crate::relation::ColumnType;
 use crate::schema::{Routine, Schema, UserFunction};
 use crate::statement::Prepared;
 use crate::tokens::{Tokens, identifier};
@@ -120,7 +121,12 @@ fn reaches(schema: &Schema, routine: &UserFunction, seen: &mut Vec<Routine>) -> 
 /// which form of RETURN it accepts.
 fn definitions(routine: &UserFunction, text: &str) -> Vec<String> {
     let name_of = |at: usize| routine.arg_names.get(at).map_or("", String::as_str);
-    let arguments = (0..routine.args.len()).map(|at| text_argument(name_of(at)));
+    let arguments = routine.args.iter().enumerate().map(|(at, ty)| match ty {
+        ColumnType::Plain(_, ty) if ty.rsplit('.').next() == Some("refcursor") => {
+            argument(name_of(at), "refcursor")
+        }
+        _ => text_argument(name_of(at)),
+    });
     let out = routine.out.iter().map(|(name, _)| name);
     let out = out.filter(|name| !name.is_empty() && !routine.arg_names.contains(name));
     let out = out.map(|name| format!("OUT {}", text_argument(name)));
