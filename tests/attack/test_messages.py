@@ -119,31 +119,6 @@ def opening(query):
     )
 
 
-@pytest.mark.ten(6)
-@pytest.mark.parametrize("fetch", ["FETCH ALL FROM c", "one message", "binary"])
-def test_cursor(emp, dba, attack, fetch):
-    """A function's cursor is read as the proxy knew the function when the client called it. (What it
-    is told of a replaced one, it goes by from then on: docs/security.md.)"""
-    emp.execute(opening("SELECT id, note FROM directory"))
-    with emp.transaction():
-        emp.execute(OPENED)
-        assert emp.execute("FETCH ALL FROM c").fetchall() == [(1, "open")]
-    assert emp.execute("SELECT name FROM emp").fetchall() == [(SECRET,)]
-    emp.execute("BEGIN")
-    dba.execute(opening("SELECT id, name FROM emp"))
-    seen = []
-    with pytest.raises(psycopg.OperationalError, match="a result is protected"):
-        if fetch == "one message":
-            cursor = emp.execute(f"{OPENED}; FETCH ALL FROM c")
-            while cursor.nextset():
-                pass
-        else:
-            emp.execute(OPENED)
-            cursor = emp.execute("FETCH ALL FROM c", binary=fetch == "binary")
-        seen = cursor.fetchall()
-    attack.attempt(f"a protected value in a function's cursor, {fetch}", SECRET in str(seen))
-
-
 UNREAD = {
     "a string": (
         "CREATE FUNCTION opened(c refcursor) RETURNS refcursor LANGUAGE plpgsql AS $a$ BEGIN "
