@@ -29,7 +29,7 @@ pub struct KeeperEnd {
 }
 
 /// Publishes the current delivery period to a channel's backend
-/// ([`contract::ring::PERIOD_OFFSET`]), and whether the channel is recorded.
+/// ([`contract::ring::PERIOD_OFFSET`]), and what else stands in its header.
 #[derive(Clone, Debug)]
 pub struct Period(Arc<Mapping>);
 
@@ -42,6 +42,11 @@ impl Period {
     /// Publishes whether the channel is recorded ([`contract::ring::WATCH_OFFSET`]).
     pub fn watch(&self, word: u64) {
         self.0.set_watch(word);
+    }
+
+    /// Publishes whether the WAL lacks something ([`contract::ring::OWED_OFFSET`]).
+    pub fn owe(&self, owed: bool) {
+        self.0.set_owed(owed);
     }
 }
 

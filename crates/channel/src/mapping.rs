@@ -9,7 +9,7 @@
 use crate::ring::{BELOW_TAG, Memory, Position, SMALL_BYTES, Side, Words, bytes_of};
 use contract::ring::{
     ANSWER_CONTROL, ANSWER_DATA, ANSWER_RING_BYTES, BESIDE_WORDS, MAGIC, MAGIC_OFFSET,
-    MAPPING_BYTES, PERIOD_OFFSET, REQUEST_CONTROL, REQUEST_DATA, REQUEST_RING_BYTES,
+    MAPPING_BYTES, OWED_OFFSET, PERIOD_OFFSET, REQUEST_CONTROL, REQUEST_DATA, REQUEST_RING_BYTES,
     VERSION_OFFSET, WATCH_OFFSET, control,
 };
 use std::io;
@@ -98,6 +98,12 @@ impl Mapping {
     /// Publishes whether the channel is recorded ([`WATCH_OFFSET`]).
     pub(crate) fn set_watch(&self, word: u64) {
         self.word64(WATCH_OFFSET).store(word, Ordering::SeqCst);
+    }
+
+    /// Publishes whether the WAL lacks something ([`OWED_OFFSET`]).
+    pub(crate) fn set_owed(&self, owed: bool) {
+        self.word64(OWED_OFFSET)
+            .store(u64::from(owed), Ordering::SeqCst);
     }
 
     /// The period that the keeper has published.

@@ -366,15 +366,16 @@ impl Session {
                 array::map_binary(field, code.plain_oid(), out, open).map(|()| Shown::Value)
             }
             (Protected::Quoting, _) => {
-                self.open_quoted(field, out);
+                self.open_quoted(field, true, out);
                 Ok(Shown::Value)
             }
         }
     }
 
     /// Appends a text of the server (an error, a plan), opening the envelopes that it quotes if
-    /// they belong to this session and are complete.
-    pub fn open_quoted(&self, text: &[u8], out: &mut Vec<u8>) {
+    /// they belong to this session, are complete, and are meant for a text. `cells` says whether
+    /// values of the family `soft_` are opened, too.
+    pub fn open_quoted(&self, text: &[u8], cells: bool, out: &mut Vec<u8>) {
         let prefixes = [TEXT_PREFIX, contract::soft::TEXT_PREFIX].map(str::as_bytes);
         let prefix_at = |rest: &[u8], at: usize| {
             let from = rest.get(at..).unwrap_or_default();
@@ -392,7 +393,8 @@ impl Session {
             out.extend_from_slice(before);
             let mut value = Vec::new();
             let opened = match prefix == TEXT_PREFIX.as_bytes() {
-                true => self.open_untyped(TEXT, quoted, &mut value),
+                true => self.open_message(quoted, &mut value),
+                false if !cells => Err(Failure::protocol("a cell in a message")),
                 false => self.decode_any(quoted, &mut value).map(|()| Shown::Value),
             };
             match opened {
@@ -411,6 +413,20 @@ impl Session {
             rest = after;
         }
         out.extend_from_slice(rest);
+    }
+
+    /// Appends the value of an envelope that the keeper has made for a message. One made for a row
+    /// stays closed: the database could quote it where others read it.
+    fn open_message(&self, text: &[u8], out: &mut Vec<u8>) -> Result<Shown, Failure> {
+        let mut binary = Vec::new();
+        format::from_text(text, &mut binary)?;
+        let envelope = Envelope::parse(&binary)?;
+        match envelope.type_code {
+            Some(code) if envelope.is_quoted() || envelope.is_null() => {
+                self.open_envelope(code, &binary, TEXT, out)
+            }
+            _ => Err(Failure::protocol("an envelope of a row in a message")),
+        }
     }
 
     /// Appends the value of a field that may be an envelope of any type; other values are not

@@ -4,6 +4,7 @@ mod common;
 use client::{LiteralCache, Protected, description};
 use common::session;
 use contract::TypeCode;
+use contract::envelope::FLAG_QUOTED;
 use contract::envelope::{FLAG_HANDLE, FLAG_TEXT};
 use envelope::{Envelope, format};
 use rewrite::{Form, Secret};
@@ -184,16 +185,22 @@ fn descriptions_show_plain_types() {
     assert_eq!(body[2..6], 23_u32.to_be_bytes());
 }
 
-/// Errors and plans quote values; only this session's envelopes, whole ones, open.
+/// Errors and plans quote values; only this session's envelopes for messages, whole ones, open. Bug:
+/// the database puts the envelope of a row into a message, where others than its reader read it.
 #[test]
 fn quoted_envelopes_open() {
     let (session, keeper) = session();
-    let (name, cut) = (keeper.seal_text("O'Hara"), keeper.seal_text("secret"));
+    let quoted = |value| keeper.seal_text_with(FLAG_QUOTED, value);
+    let (name, cut, row) = (
+        quoted("O'Hara"),
+        quoted("secret"),
+        keeper.seal_text("secret"),
+    );
     let cut = &cut[..cut.len() - 4];
     let mut out = Vec::new();
-    let told = format!("Key (a, b)=({name}, {cut}) but '{name}'::enc_text cfd1.");
-    session.open_quoted(told.as_bytes(), &mut out);
-    let want = format!("Key (a, b)=(O'Hara, {cut}) but 'O''Hara'::enc_text cfd1.");
+    let told = format!("Key (a, b)=({name}, {cut}) but '{name}'::enc_text cfd1. {row}");
+    session.open_quoted(told.as_bytes(), false, &mut out);
+    let want = format!("Key (a, b)=(O'Hara, {cut}) but 'O''Hara'::enc_text cfd1. {row}");
     assert_eq!(String::from_utf8(out).unwrap(), want);
 }
 

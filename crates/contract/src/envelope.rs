@@ -76,6 +76,9 @@ pub const FLAG_TEXT: u8 = 1;
 /// Flag: the value lives until the session ends, as a prepared statement may; without the flag,
 /// until the statement ends.
 pub const FLAG_HANDLE: u8 = 2;
+/// Flag: the value may stand in a message, not only in a row (docs/security.md, "Messages").
+/// Envelopes of the keeper for a session only, which have no [`FLAG_HANDLE`].
+pub const FLAG_QUOTED: u8 = FLAG_HANDLE;
 /// Flag: the values of many rows of a COPY in one column. Clients only.
 pub const FLAG_BATCH: u8 = 4;
 /// Flag: not a value but a grant (crate `grant`), which says what a statement may do. Clients only.

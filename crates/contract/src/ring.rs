@@ -82,6 +82,10 @@ pub const PERIOD_OFFSET: usize = 64;
 pub const WATCH_OFFSET: usize = 72;
 /// Bit of the word there: messages `Statement` are wanted.
 pub const WATCH_STATEMENTS: u64 = 1;
+/// Offset of the `u64` in the header page by which the keeper says that there is something that the WAL
+/// does not have and that the backend has used: it asks for it at the end of its statement (`PolicyLog`).
+/// Only the keeper stores it.
+pub const OWED_OFFSET: usize = 80;
 /// Magic number of the mapping: "CFDR", little-endian.
 pub const MAGIC: u32 = u32::from_le_bytes(*b"CFDR");
 /// Offset of the control block of the request ring.
@@ -97,7 +101,8 @@ const _: () = {
     assert!(control::BESIDE + 8 * BESIDE_WORDS == control::READER_SLEEPS);
     assert!(BESIDE_BYTES as u64 <= TAG_BYTES);
     assert!(PERIOD_OFFSET + 8 <= WATCH_OFFSET);
-    assert!(WATCH_OFFSET + 8 <= REQUEST_CONTROL);
+    assert!(WATCH_OFFSET + 8 <= OWED_OFFSET);
+    assert!(OWED_OFFSET + 8 <= REQUEST_CONTROL);
     assert!(REQUEST_RING_BYTES.is_power_of_two());
     assert!(ANSWER_RING_BYTES.is_power_of_two());
     assert!(ANSWER_CONTROL + control::BYTES <= HEADER_BYTES);

@@ -4,8 +4,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use contract::TypeCode;
 use contract::envelope::{
     BATCH_MAX, COLUMN_BYTES, COUNT_BYTES, EPOCH_BYTES, FLAG_BATCH, FLAG_FITTED, FLAG_GRANT,
-    FLAG_HANDLE, FLAG_HOME, FLAG_KEYED, FLAG_NULL, FLAG_TEXT, HEADER_BYTES, HOME_BYTES, MAGIC,
-    NONCE_BYTES, Origin, TAG_BYTES, TARGET_BYTES, TEXT_PREFIX,
+    FLAG_HANDLE, FLAG_HOME, FLAG_KEYED, FLAG_NULL, FLAG_QUOTED, FLAG_TEXT, HEADER_BYTES,
+    HOME_BYTES, MAGIC, NONCE_BYTES, Origin, TAG_BYTES, TARGET_BYTES, TEXT_PREFIX,
 };
 
 use crate::Error;
@@ -191,6 +191,11 @@ impl<'a> Envelope<'a> {
     /// Whether the key of the value's column precedes the value.
     pub fn is_keyed(&self) -> bool {
         self.flags & FLAG_KEYED != 0
+    }
+
+    /// Whether the value may stand in a message.
+    pub fn is_quoted(&self) -> bool {
+        self.origin == Origin::Keeper && self.flags & FLAG_QUOTED != 0
     }
 
     /// Whether NULL is to be shown instead of a value.

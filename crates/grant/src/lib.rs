@@ -49,8 +49,10 @@ pub mod family {
     pub const AGGREGATE: u8 = 16;
     /// Envelopes for the client.
     pub const SHOW: u8 = 32;
+    /// Envelopes for messages to the client, which are not where the statement expects values.
+    pub const QUOTE: u8 = 64;
     /// All of these.
-    pub const ALL: u8 = COMPARE | PATTERN | COMPUTE | CAST | AGGREGATE | SHOW;
+    pub const ALL: u8 = COMPARE | PATTERN | COMPUTE | CAST | AGGREGATE | SHOW | QUOTE;
 
     /// What an error calls the first of these families.
     #[must_use]
@@ -62,6 +64,7 @@ pub mod family {
             CAST => "cast",
             AGGREGATE => "aggregate",
             SHOW => "show",
+            QUOTE => "quote",
             _ => "use",
         }
     }

@@ -78,6 +78,7 @@ mod term;
 mod tickets;
 mod told;
 mod transferred;
+mod used;
 mod viewers;
 mod witness;
 mod zone;

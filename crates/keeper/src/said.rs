@@ -12,6 +12,7 @@
 //!
 //! Invariants: what decodes is what was encoded; the marks of two histories that have parted differ.
 
+use crate::used::{Point as Uses, Used};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use values::Error;
 
@@ -158,6 +159,17 @@ impl Said {
     }
 }
 
+/// What a redo record says that is not the store's.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Heard {
+    /// Of owners and definitions.
+    Said(Said),
+    /// Of tickets and budgets.
+    Used(Used),
+    /// Nothing.
+    Nothing,
+}
+
 fn length(bytes: &mut &[u8]) -> Option<usize> {
     let length = u32::from_le_bytes(*bytes.split_off(..4)?.first_chunk()?);
     usize::try_from(length).ok()
@@ -206,7 +218,9 @@ pub struct Logged(Mutex<Inner>);
 
 struct Inner {
     point: Point,
-    issued: Vec<(u64, Said)>,
+    /// Of uses of tickets, and of budgets, those up to this number.
+    used: Uses,
+    issued: Vec<(u64, Said, Uses)>,
     next: u64,
 }
 
@@ -215,6 +229,7 @@ impl Logged {
     pub fn up_to(point: Point) -> Logged {
         Logged(Mutex::new(Inner {
             point,
+            used: Uses::default(),
             issued: Vec::new(),
             next: 1,
         }))
@@ -229,6 +244,16 @@ impl Logged {
         self.inner().point
     }
 
+    /// The uses that the WAL is known to have; none after a start.
+    pub fn used(&self) -> Uses {
+        self.inner().used
+    }
+
+    /// A record about uses up to a point is given out: its number.
+    pub fn issue_used(&self, point: Uses) -> u64 {
+        self.number(Said::default(), point)
+    }
+
     /// A record is given out: its number. Only its places are remembered.
     pub fn issue(&self, said: &Said) -> u64 {
         let places = |part: &Option<Part>| {
@@ -237,19 +262,21 @@ impl Logged {
                 ..*part
             })
         };
+        let places = Said {
+            rules: places(&said.rules),
+            standing: places(&said.standing),
+        };
+        self.number(places, Uses::default())
+    }
+
+    fn number(&self, said: Said, used: Uses) -> u64 {
         let mut inner = self.inner();
         let number = inner.next;
         inner.next += 1;
         if inner.issued.len() >= ISSUED_MAX {
             inner.issued.remove(0);
         }
-        inner.issued.push((
-            number,
-            Said {
-                rules: places(&said.rules),
-                standing: places(&said.standing),
-            },
-        ));
+        inner.issued.push((number, said, used));
         number
     }
 
@@ -259,10 +286,11 @@ impl Logged {
         let found = inner
             .issued
             .iter()
-            .position(|(issued, _)| *issued == number);
+            .position(|(issued, ..)| *issued == number);
         if let Some(at) = found {
-            let (_, said) = inner.issued.remove(at);
+            let (_, said, used) = inner.issued.remove(at);
             inner.point = inner.point.after(&said);
+            inner.used = inner.used.max(used);
         }
     }
 

@@ -280,6 +280,7 @@ impl Server {
 fn converse(mut end: KeeperEnd, mut connection: Connection) -> u64 {
     let mut buffer = Vec::new();
     let mut messages = 0;
+    let words = end.period();
     loop {
         connection.dealt_with(end.taken());
         end.look_every(connection.looks_every());
@@ -295,7 +296,11 @@ fn converse(mut end: KeeperEnd, mut connection: Connection) -> u64 {
         let Some(kind) = Kind::from_u16(header.kind) else {
             return messages;
         };
-        let sent = match connection.handle(kind, body) {
+        let handled = connection.handle(kind, body);
+        if let Some(owed) = connection.owed() {
+            words.owe(owed);
+        }
+        let sent = match handled {
             None => {
                 if kind == Kind::Release {
                     // The last message of a statement, which is not in the buffer itself: what is there

@@ -8,6 +8,7 @@
 
 use crate::fail;
 use crate::sealed_file::SealedFile;
+use crate::used::OfTicket;
 use grant::{NUMBER_BYTES, Ticket};
 use std::collections::HashMap;
 use std::path::Path;
@@ -45,6 +46,8 @@ impl std::ops::Deref for Admitted {
 struct Used {
     expires: u64,
     times: u32,
+    /// Number of the last use; the WAL has them up to some number.
+    changed: u64,
 }
 
 /// The used tickets of a keeper.
@@ -80,6 +83,7 @@ impl Tickets {
             let used = Used {
                 expires: u64::from_le_bytes(*expires),
                 times: u32::from_le_bytes(*rest.first_chunk()?),
+                changed: 1,
             };
             Some((*number, used))
         };
@@ -118,6 +122,7 @@ impl Tickets {
         let entry = next.entry(ticket.number).or_insert(Used {
             expires: ticket.expires,
             times: 0,
+            changed: 0,
         });
         let known = self.known.get(&hex(&ticket.number)).copied();
         entry.times = entry.times.max(known.unwrap_or_default());
@@ -125,12 +130,53 @@ impl Tickets {
             return Err(fail::bad_ticket("It was used already."));
         }
         entry.times += 1;
+        entry.changed = last(&used) + 1;
         if next.len() > USED_MAX {
             return Err(fail::program_limit("Too many restore tickets were used."));
         }
         note()?;
+        self.write(&next)?;
+        *used = next;
+        Ok(())
+    }
+
+    /// The uses after the one with this number, and the number of the last.
+    pub fn since(&self, logged: u64) -> (Vec<OfTicket>, u64) {
+        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let later = used.iter().filter(|(_, used)| used.changed > logged);
+        let later = later.map(|(number, used)| OfTicket {
+            number: *number,
+            expires: used.expires,
+            times: used.times,
+        });
+        (later.collect(), last(&used))
+    }
+
+    /// Takes in uses at the primary.
+    pub fn hear(&self, heard: &[OfTicket]) -> Result<(), Error> {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = used.clone();
+        let changed = last(&used) + 1;
+        for one in heard {
+            let entry = next.entry(one.number).or_insert(Used {
+                expires: one.expires,
+                times: 0,
+                changed,
+            });
+            if one.times > entry.times {
+                (entry.times, entry.changed) = (one.times, changed);
+            }
+        }
+        if next.values().any(|used| used.changed == changed) {
+            self.write(&next)?;
+            *used = next;
+        }
+        Ok(())
+    }
+
+    fn write(&self, next: &HashMap<Number, Used>) -> Result<(), Error> {
         let mut plain = Vec::with_capacity(next.len() * ENTRY_BYTES);
-        for (number, used) in &next {
+        for (number, used) in next {
             plain.extend_from_slice(number);
             plain.extend_from_slice(&used.expires.to_le_bytes());
             plain.extend_from_slice(&used.times.to_le_bytes());
@@ -138,10 +184,13 @@ impl Tickets {
         self.file.write(&plain).map_err(|what| {
             tracing::error!("cannot write which tickets were used: {what}");
             Error::new(b"58030", "confide: the keeper cannot note a ticket's use")
-        })?;
-        *used = next;
-        Ok(())
+        })
     }
+}
+
+/// The number of the last use.
+fn last(used: &HashMap<Number, Used>) -> u64 {
+    used.values().map(|used| used.changed).max().unwrap_or(0)
 }
 
 #[cfg(test)]

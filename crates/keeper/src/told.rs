@@ -16,6 +16,7 @@ use crate::limits::Budget;
 pub use crate::limits::{Counts, KINDS, Told};
 use crate::provenance::{Origin, UNNAMED};
 use crate::sealed_file::SealedFile;
+use crate::used::OfBudget;
 use grant::Column;
 use std::collections::HashMap;
 use std::path::Path;
@@ -128,6 +129,11 @@ pub struct Account {
     spent: Counts,
     /// The amount recorded as used: a keeper that is killed continues from there.
     reserved: Counts,
+    /// The amount that the WAL shall have: with a further portion, which is used before the WAL has
+    /// the next.
+    ahead: Counts,
+    /// Number of the last reservation; the WAL has them up to some number.
+    logged: u64,
 }
 
 /// A disclosure about to be made, to be checked against a budget.
@@ -166,6 +172,8 @@ struct Inner {
     changed: bool,
     /// Number of the last reservation.
     number: u64,
+    /// The same, since the keeper started.
+    last: u64,
 }
 
 /// An account as returned by [`Accounts::list`].
@@ -202,6 +210,7 @@ impl Accounts {
             if name != unnamed() {
                 inner.names.insert(key.1, name);
             }
+            inner.last = inner.last.max(account.logged);
             inner.accounts.insert(key, account);
         }
         Ok(Accounts {
@@ -261,10 +270,12 @@ impl Accounts {
         if inner.accounts.len() >= ACCOUNTS_MAX && !inner.accounts.contains_key(&key) {
             return Ok(Spent::Beyond);
         }
+        let last = inner.last + 1;
         let account = inner.accounts.entry(key).or_default();
         if account.epoch != wanted.budget.epoch {
             account.epoch = wanted.budget.epoch;
             (account.spent, account.reserved) = (Counts::default(), Counts::default());
+            account.ahead = Counts::default();
         }
         let (Some(spent), Some(reserved)) =
             (account.spent.get_mut(at), account.reserved.get_mut(at))
@@ -281,6 +292,12 @@ impl Accounts {
             return Ok(Spent::Within);
         }
         *reserved = next.saturating_add(limit / PIECES).min(limit).max(next);
+        let ahead = reserved.saturating_add(limit / PIECES);
+        if let Some(all) = account.ahead.get_mut(at) {
+            *all = ahead.min(limit).max(*reserved);
+        }
+        account.logged = last;
+        inner.last = last;
         inner.number += 1;
         inner.changed = true;
         let number = inner.number;
@@ -290,6 +307,49 @@ impl Accounts {
             true => Spent::Noted(number),
             false => Spent::Reserved(number),
         })
+    }
+
+    /// The reservations after the one with this number, and the number of the last. All of those that
+    /// were made before the keeper started have the number 1.
+    pub fn since(&self, logged: u64) -> (Vec<OfBudget>, u64) {
+        let inner = self.lock();
+        let later = inner.accounts.iter().filter(|(_, a)| a.logged > logged);
+        let later = later.map(|((principal, column), account)| OfBudget {
+            principal: principal.to_string(),
+            column: *column,
+            epoch: account.epoch,
+            amounts: account.ahead,
+        });
+        (later.collect(), inner.last)
+    }
+
+    /// Takes in what was reserved at the primary.
+    pub fn hear(&self, heard: &[OfBudget]) -> Result<(), Error> {
+        let mut inner = self.lock();
+        inner.last += 1;
+        let last = inner.last;
+        for one in heard {
+            let key = (Arc::from(one.principal.as_str()), one.column);
+            if inner.accounts.len() >= ACCOUNTS_MAX && !inner.accounts.contains_key(&key) {
+                continue;
+            }
+            let account = inner.accounts.entry(key).or_default();
+            if account.epoch > one.epoch {
+                continue;
+            }
+            if account.epoch < one.epoch {
+                account.epoch = one.epoch;
+                account.reserved = Counts::default();
+            }
+            for (own, amount) in account.reserved.iter_mut().zip(one.amounts) {
+                *own = amount.max(*own);
+            }
+            (account.spent, account.ahead) = (account.reserved, account.reserved);
+            account.logged = last;
+            inner.changed = true;
+        }
+        drop(inner);
+        self.save()
     }
 
     /// Returns all accounts.
@@ -364,7 +424,8 @@ fn read(line: &str) -> Option<(Key, Account, Column)> {
         for count in &mut account.reserved {
             *count = fields.next()?.parse().ok()?;
         }
-        account.spent = account.reserved;
+        (account.spent, account.ahead) = (account.reserved, account.reserved);
+        account.logged = u64::from(account.epoch > 0);
     }
     let read = ((Arc::from(principal), column), account, name);
     fields.next().is_none().then_some(read)

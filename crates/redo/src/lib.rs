@@ -51,6 +51,8 @@ pub enum Kind {
     Lease = 7,
     /// A client's values, as it sealed them, with their FIDs. Not sealed by the keeper.
     Adopted = 8,
+    /// What is used of restore tickets and budgets.
+    Used = 9,
 }
 
 impl Kind {
@@ -63,6 +65,7 @@ impl Kind {
             5 => Some(Kind::Runs),
             6 => Some(Kind::Policy),
             7 => Some(Kind::Lease),
+            9 => Some(Kind::Used),
             _ => None,
         }
     }
@@ -83,6 +86,8 @@ pub enum Record {
     Policy(Vec<u8>),
     /// A session's client may give these FIDs values.
     Lease(Lease),
+    /// What is used of restore tickets and budgets, in a form that only the keeper knows.
+    Used(Vec<u8>),
 }
 
 /// Why a record is refused.

@@ -169,6 +169,14 @@ impl Sealer {
         self.seal(Kind::Policy, &pack::pack(body, true))
     }
 
+    /// Seals what is used of tickets and budgets, compressed.
+    ///
+    /// # Errors
+    /// As [`Sealer::promotion`].
+    pub fn used(&self, body: &[u8]) -> Result<Vec<u8>, Error> {
+        self.seal(Kind::Used, &pack::pack(body, true))
+    }
+
     fn seal(&self, kind: Kind, body: &[u8]) -> Result<Vec<u8>, Error> {
         let counter = self.counter.fetch_add(1, Ordering::Relaxed);
         if counter >= COUNTER_END {
@@ -271,6 +279,10 @@ impl Opener {
             Kind::Policy => {
                 let unpacked = pack::unpack(&body).ok_or(Error::Malformed);
                 unpacked.map(Record::Policy)
+            }
+            Kind::Used => {
+                let unpacked = pack::unpack(&body).ok_or(Error::Malformed);
+                unpacked.map(Record::Used)
             }
             Kind::Drop => match body.first_chunk() {
                 Some(number) if body.len() == 4 => Ok(Record::Drop(u32::from_le_bytes(*number))),

@@ -43,6 +43,7 @@ pub(crate) fn bare(range: Range<usize>, traits: Traits) -> Analysis {
         depends_on_search_path: false,
         compared: Vec::new(),
         results: None,
+        cursors: Vec::new(),
         unresolved: false,
         apart: false,
         grant: None,

@@ -11,7 +11,7 @@ use crate::immutable::Immutable;
 use crate::infer::{Infer, Res};
 use crate::kind::{Traits, traits};
 use crate::later;
-use crate::others::meeting;
+use crate::others::{meeting, opened};
 use crate::past::Past;
 use crate::reach::Reach;
 use crate::refusal::Refusal;
@@ -365,10 +365,13 @@ fn understood(
         free,
         open,
     } = outcome;
+    let mut cursors = std::mem::take(&mut infer.cursors);
+    cursors.extend(opened(infer.schema, &infer.called));
     let prepare = matches!(traits.kind, StatementKind::Prepare { .. }).then(|| PreparedInfo {
         params: params.clone(),
         touches_protected: infer.touches_protected,
         results: infer.results.clone(),
+        cursors: cursors.clone(),
     });
     let grant = infer
         .touches_protected
@@ -392,6 +395,7 @@ fn understood(
         depends_on_search_path: infer.depends_on_search_path,
         compared: infer.compared_parameters(),
         results: infer.results.take(),
+        cursors,
         unresolved: infer.unresolved,
         apart: false,
         grant,

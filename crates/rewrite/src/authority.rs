@@ -27,6 +27,8 @@ pub(crate) struct Authority {
     /// It may refer to columns that it does not mention: `*`, whole rows, renamed columns.
     all: bool,
     pub writes: BTreeSet<Column>,
+    /// Protected columns of the tables whose rows it changes.
+    changed: BTreeSet<Column>,
     pub families: u8,
     pub origins: u8,
     /// Operations that count if these leaves turn out to be protected.
@@ -46,6 +48,11 @@ pub(crate) fn protected(relation: &Relation) -> impl Iterator<Item = Column> + '
     let columns = columns.filter(|c| c.ty.protected());
     columns.map(|c| Column::new(&relation.schema, &relation.name, &c.name))
 }
+
+/// Words of a routine that may end in a message with values.
+const SPEAKS: [&str; 8] = [
+    "raise", "assert", "insert", "update", "delete", "merge", "execute", "call",
+];
 
 fn routine(schema: &str, name: &str) -> Column {
     Column::new(schema, &format!("{name}()"), "*")
@@ -81,6 +88,11 @@ impl Authority {
     pub fn write(&mut self, relation: &Relation, column: Option<&str>) {
         let wanted = protected(relation).filter(|c| column.is_none_or(|name| name == c.column));
         self.writes.extend(wanted);
+    }
+
+    /// Records that it changes rows of a table, which constraints may refuse.
+    pub fn change(&mut self, relation: &Relation) {
+        self.changed.extend(protected(relation));
     }
 
     /// Records operations of these kinds on protected values.
@@ -182,10 +194,12 @@ impl Authority {
             .collect();
         // `INSERT INTO t VALUES ...` names no columns.
         let written = relations().filter(|r| named(r)).flat_map(protected);
+        // It quotes values in messages only if it raises some, or if constraints may.
+        let speaks = SPEAKS.iter().any(|word| words.contains(word));
         let entry = Entry {
             standing: name.is_some(),
             origins: origin::CLIENT,
-            families: family::ALL,
+            families: family::ALL & if speaks { u8::MAX } else { !family::QUOTE },
             reads: columns.clone(),
             writes: columns.iter().cloned().chain(written).collect(),
         };
@@ -212,6 +226,15 @@ impl Authority {
             writes: self.writes,
         };
         let mut entries = self.standing;
+        if !self.changed.is_empty() {
+            // A constraint's message quotes the row, or its key.
+            entries.push(Entry {
+                families: family::SHOW | family::QUOTE,
+                reads: entry.reads.union(&self.changed).cloned().collect(),
+                writes: BTreeSet::new(),
+                ..entry.clone()
+            });
+        }
         entries.push(entry);
         Grant {
             entries,

@@ -60,6 +60,8 @@ struct Piece {
     flows: bool,
     /// Its value is used where it is not examined.
     loose: bool,
+    /// It is the query of a cursor.
+    cursor: bool,
 }
 
 /// What was found about the constants of a piece.
@@ -240,6 +242,7 @@ impl<'a> Body<'a> {
             result,
             loose,
             flows,
+            cursor,
         } = place;
         if pg_query::parse(text, 0).is_ok() {
             self.pieces.push(Piece {
@@ -248,6 +251,7 @@ impl<'a> Body<'a> {
                 result,
                 flows: true,
                 loose,
+                cursor,
             });
             return;
         }
@@ -274,6 +278,7 @@ impl<'a> Body<'a> {
             result,
             flows,
             loose,
+            cursor: false,
         });
     }
 
@@ -298,7 +303,11 @@ impl<'a> Body<'a> {
             }
         }
         if let Some(cursor) = node.get("cursor_explicit_expr") {
-            self.walk(cursor, Place::default());
+            let place = Place {
+                cursor: true,
+                ..Place::default()
+            };
+            self.walk(cursor, place);
         }
     }
 
@@ -415,6 +424,24 @@ impl<'a> Body<'a> {
                 false => Ok(false),
             },
         }
+    }
+
+    /// For each cursor that it opens, which columns of its rows may be protected. A query that
+    /// cannot be followed, or is put together as a string, is left out.
+    pub fn cursors(&self) -> Vec<Vec<bool>> {
+        let queries = self.pieces.iter().filter(|piece| piece.cursor);
+        queries.filter_map(|piece| self.cursor(piece)).collect()
+    }
+
+    fn cursor(&self, piece: &Piece) -> Option<Vec<bool>> {
+        let parsed = pg_query::parse(&piece.sql, 0).ok()?;
+        let tokens = Tokens::scan(&piece.sql).ok()?;
+        let mut infer = Infer::new(&piece.sql, &tokens, self.schema, self.meeting);
+        infer.following.clone_from(&self.following);
+        self.declare(&mut infer, &BTreeSet::new());
+        let query = parsed.protobuf.stmts.first()?.stmt.as_deref()?;
+        let cols = infer.query_node(query).ok()?.shown();
+        infer.given(&cols)
     }
 
     /// Like `look`; returns what was found about the constants. An error means that the piece

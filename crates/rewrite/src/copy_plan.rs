@@ -16,7 +16,10 @@ impl Infer<'_> {
             (Some(r), _) => {
                 let relation = self.relation(r)?;
                 match c.is_from {
-                    true => self.authority.write(&relation, None),
+                    true => {
+                        self.authority.write(&relation, None);
+                        self.authority.change(&relation);
+                    }
                     false => self.authority.mention_all(),
                 }
                 self.copy_condition(c, &relation)?;

@@ -7,10 +7,11 @@
 //! Invariant: if a body names something protected and cannot be followed, all plain arguments count
 //! as combined with it.
 
-use crate::body::definition::{definition, text_argument};
+use crate::body::definition::{argument, definition, text_argument};
 use crate::body::{Body, Variable};
 use crate::infer::named_argument;
 use crate::reach::Reach;
+use crate::relation::ColumnType;
 use crate::schema::{Routine, Schema, UserFunction};
 use crate::statement::Prepared;
 use crate::tokens::{Tokens, identifier};
@@ -35,14 +36,7 @@ pub(crate) fn meeting(
     let (Some(source), none) = (&routine.source, Prepared::default()) else {
         return BTreeSet::new();
     };
-    let body = match source.language.as_str() {
-        "sql" => Some(Body::of_sql(schema, &source.text, meeting)),
-        "plpgsql" => definitions(routine, &source.text)
-            .iter()
-            .find_map(|create| Body::of_plpgsql(schema, create, &source.text, meeting)),
-        _ => None,
-    };
-    let (Some(mut body), Ok(tokens)) = (body, Tokens::scan(&source.text)) else {
+    let (Some(mut body), Ok(tokens)) = (body(schema, routine), Tokens::scan(&source.text)) else {
         return plain;
     };
     // A string may be executed, with anything as its parameters.
@@ -53,12 +47,59 @@ pub(crate) fn meeting(
     if strings.any(|(_, range)| reach.words(source.text.get(range).unwrap_or_default())) {
         return plain;
     }
+    body.following = following.iter().cloned().chain([key]).collect();
+    &body.meeting() & &plain
+}
+
+/// The body of a routine, with its arguments.
+fn body<'s>(schema: &'s Schema, routine: &UserFunction) -> Option<Body<'s>> {
+    let source = routine.source.as_ref()?;
+    let mut body = match source.language.as_str() {
+        "sql" => Some(Body::of_sql(schema, &source.text, meeting)),
+        "plpgsql" => definitions(routine, &source.text)
+            .iter()
+            .find_map(|create| Body::of_plpgsql(schema, create, &source.text, meeting)),
+        _ => None,
+    }?;
     let arguments = routine.args.iter().enumerate();
     let arguments =
         arguments.map(|(at, ty)| Variable::argument(named_argument(routine, at), ty.clone()));
     body.declare_all(arguments.collect());
-    body.following = following.iter().cloned().chain([key]).collect();
-    &body.meeting() & &plain
+    Some(body)
+}
+
+/// For each cursor that one of these routines opens, or one that they call, which columns of its
+/// rows may be protected.
+pub(crate) fn opened(schema: &Schema, called: &BTreeSet<String>) -> Vec<Vec<bool>> {
+    let mut left: Vec<String> = called.iter().cloned().collect();
+    let mut seen = BTreeSet::new();
+    let mut found = Vec::new();
+    while let Some(name) = left.pop() {
+        if !seen.insert(name.clone()) {
+            continue;
+        }
+        for routine in schema.all_bodies(&name) {
+            let words = words_of(routine);
+            if words.contains("open") {
+                found.extend(body(schema, routine).iter().flat_map(Body::cursors));
+            }
+            left.extend(words);
+        }
+    }
+    found.retain(|columns: &Vec<bool>| columns.contains(&true));
+    found
+}
+
+/// The names in the body of a routine.
+fn words_of(routine: &UserFunction) -> BTreeSet<String> {
+    let text = routine.source.as_ref().map_or("", |s| s.text.as_str());
+    let Ok(tokens) = Tokens::scan(text) else {
+        return BTreeSet::new();
+    };
+    let names = (0..tokens.len()).filter(|at| tokens.is_name(*at));
+    names
+        .map(|at| identifier(&text[tokens.range(at)]).into_owned())
+        .collect()
 }
 
 /// Whether the body, or that of a routine that it calls, names something protected.
@@ -71,13 +112,7 @@ fn reaches(schema: &Schema, routine: &UserFunction, seen: &mut Vec<Routine>) -> 
     if Reach::of(&[schema], &Prepared::default()).words(&source.text) {
         return true;
     }
-    let Ok(tokens) = Tokens::scan(&source.text) else {
-        return false;
-    };
-    let called = (0..tokens.len()).filter(|at| tokens.is_name(*at));
-    let names: BTreeSet<String> = called
-        .map(|at| identifier(&source.text[tokens.range(at)]).into_owned())
-        .collect();
+    let names = words_of(routine);
     let mut routines = names.iter().flat_map(|name| schema.all_bodies(name));
     routines.any(|routine| reaches(schema, routine, seen))
 }
@@ -86,7 +121,12 @@ fn reaches(schema: &Schema, routine: &UserFunction, seen: &mut Vec<Routine>) -> 
 /// which form of RETURN it accepts.
 fn definitions(routine: &UserFunction, text: &str) -> Vec<String> {
     let name_of = |at: usize| routine.arg_names.get(at).map_or("", String::as_str);
-    let arguments = (0..routine.args.len()).map(|at| text_argument(name_of(at)));
+    let arguments = routine.args.iter().enumerate().map(|(at, ty)| match ty {
+        ColumnType::Plain(_, ty) if ty.rsplit('.').next() == Some("refcursor") => {
+            argument(name_of(at), "refcursor")
+        }
+        _ => text_argument(name_of(at)),
+    });
     let out = routine.out.iter().map(|(name, _)| name);
     let out = out.filter(|name| !name.is_empty() && !routine.arg_names.contains(name));
     let out = out.map(|name| format!("OUT {}", text_argument(name)));

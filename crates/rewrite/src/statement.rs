@@ -34,6 +34,8 @@ pub struct Statement {
     /// For each column of its rows, or of the cursor's or prepared statement's that it makes,
     /// whether it may be protected; `None` if unknown.
     pub results: Option<Vec<bool>>,
+    /// The same for each cursor that the routines open which it calls.
+    pub cursors: Vec<Vec<bool>>,
     /// Whether it names something that the snapshot does not have, and nothing protected: the
     /// caller reloads the schema and analyses again before sending it.
     pub unresolved: bool,
@@ -236,6 +238,8 @@ pub struct PreparedInfo {
     pub touches_protected: bool,
     /// For each result column whether it may be protected; `None` if unknown.
     pub results: Option<Vec<bool>>,
+    /// [`Statement::cursors`] of an execution.
+    pub cursors: Vec<Vec<bool>>,
 }
 
 /// The session's prepared statements that `EXECUTE` can name: those of SQL `PREPARE` and the named

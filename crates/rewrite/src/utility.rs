@@ -101,7 +101,7 @@ impl Infer<'_> {
     }
 
     /// Which columns of a result may be protected; `None` if there may be further columns.
-    fn given(&self, cols: &Cols) -> Option<Vec<bool>> {
+    pub fn given(&self, cols: &Cols) -> Option<Vec<bool>> {
         let may = |col: &Col| self.holds_enc(&col.val) || matches!(col.val.class, Class::Lit(None));
         cols.open
             .is_none()
@@ -222,6 +222,8 @@ impl Infer<'_> {
     fn execute(&mut self, e: &ExecuteStmt, prepared: &Prepared) -> Res<Extra> {
         let vals = self.exprs(&e.params)?;
         let Some(info) = prepared.get(&e.name) else {
+            // A routine may have prepared it, with any results: none of them is expected.
+            self.results = Some(Vec::new());
             return match vals.iter().find_map(|v| self.secrets(v).first().copied()) {
                 None => Ok(Extra::default()),
                 Some(u) => {
@@ -237,6 +239,7 @@ impl Infer<'_> {
         };
         self.touches_protected |= info.touches_protected;
         self.results.clone_from(&info.results);
+        self.cursors.extend_from_slice(&info.cursors);
         for (number, val) in (1u32..).zip(&vals) {
             let target = match info.params.get(&number) {
                 Some(ParamUse::Protected { declared }) => Val::enc(*declared),

@@ -43,6 +43,7 @@
 #include "value/recorded.h"
 #include "value/shown.h"
 #include "value/types.h"
+#include "wal/policy.h"
 #include "utils/syscache.h"
 
 static ExecutorStart_hook_type previous_start = NULL;
@@ -107,6 +108,20 @@ begin_outermost(uint64 query)
 		cfd_statement_is(query);
 }
 
+/*
+ * What the statement has used of a budget or a ticket, the keeper at a standby
+ * learns from the WAL before the client learns that the statement is complete.
+ * A parallel worker's uses are logged by whoever is next.
+ */
+static void
+log_uses(void)
+{
+	bool		owes = cfd_channel.connected && *(volatile uint64 *) (cfd_channel.link.base + CFD_OWED_OFFSET) != 0;
+
+	if (owes && !IsParallelWorker())
+		cfd_log_policies();
+}
+
 static void
 after_outermost(void)
 {
@@ -114,6 +129,7 @@ after_outermost(void)
 		return;
 	cfd_known_end_statement();
 	cfd_fence_outstanding();
+	log_uses();
 	cfd_schema_report();
 }
 

@@ -34,6 +34,8 @@
 
 #define PREFIX_LENGTH (sizeof(CFD_ENVELOPE_PREFIX) - 1)
 #define STACK_BYTES 1024
+/* Stands in a message for a value that the client's statement does not quote. */
+#define NOT_QUOTED "(not shown)"
 /* Length of a reference to a value of a batch, in binary format. */
 #define REFERENCE_BYTES (1 + sizeof(uint32))
 
@@ -64,7 +66,7 @@ cfd_place_input(FmgrInfo *flinfo, uint8 origin, uint8 flags)
 
 	if (cfd_mode == CFD_MODE_CATALOG && first)
 		return CFD_PLACE_PERMANENT;
-	if ((flags & CFD_ENVELOPE_FLAG_HANDLE) != 0 || cfd_mode == CFD_MODE_PREPARE)
+	if ((origin == CFD_ORIGIN_CLIENT && (flags & CFD_ENVELOPE_FLAG_HANDLE) != 0) || cfd_mode == CFD_MODE_PREPARE)
 		return CFD_PLACE_PLAN;
 	if (first && (cfd_mode == CFD_MODE_COPY || origin == CFD_ORIGIN_EXPORT))
 		return CFD_PLACE_PLAN;
@@ -309,16 +311,44 @@ get_envelope(CfdFid fid, uint8 type, uint32 *length)
 	return envelope;
 }
 
+/*
+ * The envelope for a message, which the proxy opens wherever the message is
+ * shown. NULL: the client's statement permits none, and the message itself is
+ * more important than an error about that.
+ */
+static const char *
+get_quoted(CfdFid fid, uint8 type, uint32 *length)
+{
+	CfdWireGetEnvelopes body = {0};
+	CfdWireWanted wanted = {.fid = fid,.t = type,.form = CFD_DELIVERY_QUOTED};
+	CfdReadGetEnvelopesAnswer read;
+	CfdReadSealed sealed = {0};
+	const char *answer;
+
+	answer = cfd_call(CFD_KIND_GET_ENVELOPES, &body, sizeof(body), &wanted, sizeof(wanted), length);
+	if (*length == 0)
+		return NULL;
+	CFD_DECODE(get_envelopes_answer, answer, *length, &read);
+	if (!cfd_read_sealed(&read.envelopes, &sealed) || sealed.envelope_length == 0)
+		return NULL;
+	*length = sealed.envelope_length;
+	return (const char *) sealed.envelope;
+}
+
 Datum
 cfd_type_out(FunctionCallInfo fcinfo, uint8 type)
 {
+	CfdFid		fid = DatumGetUInt64(PG_GETARG_DATUM(0));
+	bool		quoted = cfd_is_quoted(fcinfo->flinfo);
 	uint32		bytes;
 	const char *envelope;
 	size_t		length;
 	char	   *text;
 
 	cfd_check_shown(fcinfo->flinfo, type);
-	envelope = get_envelope(DatumGetUInt64(PG_GETARG_DATUM(0)), type, &bytes);
+	envelope = quoted ? get_quoted(fid, type, &bytes) : get_envelope(fid, type, &bytes);
+	if (envelope == NULL)
+		PG_RETURN_CSTRING(pstrdup(NOT_QUOTED));
 	length = CFD_BASE64_LENGTH((size_t) bytes);
 	text = palloc(PREFIX_LENGTH + length + 1);
 	memcpy(text, CFD_ENVELOPE_PREFIX, PREFIX_LENGTH);

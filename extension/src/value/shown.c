@@ -99,6 +99,13 @@ logs_parameters(void)
 	return strcmp(CurrentMemoryContext->name, "BuildParamLogString") == 0;
 }
 
+bool
+cfd_is_quoted(const FmgrInfo *flinfo)
+{
+	return cfd_channel.had_client && flinfo != NULL && !cfd_running.showing &&
+		in_stack(flinfo) && !prints_read_row();
+}
+
 void
 cfd_check_shown(const FmgrInfo *flinfo, uint8 type)
 {

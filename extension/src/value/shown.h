@@ -25,6 +25,9 @@ typedef struct CfdRunning
 
 extern CfdRunning cfd_running;
 
+/* Whether the text of a value is for a message to the client: not for a row. */
+extern bool cfd_is_quoted(const FmgrInfo *flinfo);
+
 /* Raises an error if the text of a value would be stored. */
 extern void cfd_check_shown(const FmgrInfo *flinfo, uint8 type);
 

@@ -68,9 +68,14 @@ impl Keeper {
 
     /// An envelope text for the client, of a `text` value.
     pub fn seal_text(&self, value: &str) -> String {
+        self.seal_text_with(0, value)
+    }
+
+    /// The same, with flags.
+    pub fn seal_text_with(&self, flags: u8, value: &str) -> String {
         let mut out = String::new();
         self.sealer
-            .seal_text(TypeCode::Text as u8, 0, value.as_bytes(), &mut out)
+            .seal_text(TypeCode::Text as u8, flags, value.as_bytes(), &mut out)
             .unwrap();
         out
     }

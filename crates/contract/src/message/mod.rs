@@ -194,6 +194,8 @@ pub mod delivery {
         KEYED: u8 = 2;
         /// That of exports, of a constant of a catalog: for the text of a routine.
         CONSTANT: u8 = 3;
+        /// The session's, for a message: a notice, an error, a text that quotes constants.
+        QUOTED: u8 = 4;
         /// Longer envelopes are not kept.
         KEPT_BYTES: u32 = 264;
     }

@@ -55,6 +55,7 @@ impl Connection {
             let what = format!("{number} {} (session {})", *ticket, session.id);
             let note = || audit.note("ticket", "-", what);
             self.keeper.tickets.take(&ticket, tickets::now(), note)?;
+            self.owe();
             self.anchor()?;
             admitted.push(ticket.number);
             tracing::info!(session = session.id, "restore ticket taken");

@@ -6,7 +6,7 @@ use crate::limits::Budget;
 use crate::provenance;
 use crate::told::Told;
 use contract::codec::List;
-use contract::envelope::{FLAG_NULL, Origin};
+use contract::envelope::{FLAG_NULL, FLAG_QUOTED, Origin};
 use contract::message::table::{Move, Sealed, Wanted};
 use contract::message::{NOT_PROMOTED, ROWS_MAX, delivery};
 use contract::{Fid, TypeCode, body};
@@ -353,6 +353,18 @@ impl Connection {
         Ok(())
     }
 
+    /// Checks whether a value may be quoted in a message: a message is wherever the database puts
+    /// it, so the client must have permitted that for the columns. Constants without columns are
+    /// the client's own, or the database's.
+    fn may_quote(&self, label: Label) -> Result<(), Failure> {
+        let origin = self.origin(label);
+        let known = grant::origin::CLIENT | grant::origin::PLAIN;
+        match origin.columns.is_empty() && origin.others & !known == 0 {
+            true => Ok(()),
+            false => self.authorise(label, family::SHOW | family::QUOTE),
+        }
+    }
+
     /// Appends a value's envelope to the reply; nothing for NULL.
     fn seal(&mut self, want: &Want) -> Result<(), Failure> {
         let (fid, t) = (want.fid, want.t);
@@ -363,6 +375,10 @@ impl Connection {
         let mask = self.mask(label);
         if mask.is_none() {
             self.authorise(label, family::SHOW)?;
+        }
+        let quoted = want.form == delivery::QUOTED;
+        if quoted && mask.is_none() {
+            self.may_quote(label)?;
         }
         let Some(value) = self.space.value(fid, Some(t.stored()))? else {
             // NULL has no envelope.
@@ -377,12 +393,15 @@ impl Connection {
         };
         let plain = zeroize::Zeroizing::new(values::encode_binary(&value));
         let mut delivered = Ok(false);
-        if want.form != delivery::SESSION && mask.is_none() {
+        if want.form != delivery::SESSION && !quoted && mask.is_none() {
             delivered = self.deliver(want, &plain);
         }
         let sealed = match &self.client {
             _ if !matches!(delivered, Ok(false)) => delivered.map(|_| ()),
-            Some(client) => client.sealer.seal(t as u8, 0, &plain, &mut self.reply),
+            Some(client) => {
+                let flags = if quoted { FLAG_QUOTED } else { 0 };
+                client.sealer.seal(t as u8, flags, &plain, &mut self.reply)
+            }
             None => {
                 let home = self.home_of(fid)?;
                 self.note_export(fid);

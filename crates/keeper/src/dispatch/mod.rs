@@ -56,7 +56,7 @@ use contract::{Fid, Kind, body};
 use envelope::handshake::Responder;
 use garbage::Collection;
 use recovery::Worker;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -90,6 +90,9 @@ pub struct Connection {
     version: u64,
     /// The first error of a one-way request that was not told yet.
     pending: Option<Arc<Error>>,
+    /// The WAL lacks uses of tickets or budgets, and whether the backend was told.
+    owes: Cell<bool>,
+    owed: bool,
     /// A handshake that has begun.
     responder: Option<(Responder, Instant)>,
     /// A copy of the store's files that a backup is made of.
@@ -183,6 +186,8 @@ impl Connection {
             ended,
             version,
             pending: None,
+            owes: Cell::new(false),
+            owed: false,
             responder: None,
             copy: None,
             collection: None,

@@ -9,6 +9,7 @@ use super::Connection;
 use crate::durable::{At, Durable, Standing};
 use crate::fail::{self, Failure};
 use crate::keeper::Keeper;
+use crate::said::Heard;
 use contract::codec::{Each, Part};
 use contract::hello::Hello;
 use contract::message::table::File;
@@ -103,8 +104,9 @@ impl Connection {
         } = &*self.keeper;
         let forget = || delivery.forget();
         match self.durable()?.redo(store, body.record, &forget)? {
-            Some(said) => self.hear(&said),
-            None => Ok(()),
+            Heard::Said(said) => self.hear(&said),
+            Heard::Used(used) => self.hear_uses(&used),
+            Heard::Nothing => Ok(()),
         }
     }
 

@@ -8,6 +8,7 @@ use super::Connection;
 use crate::durable::Durable;
 use crate::fail::Failure;
 use crate::said::Said;
+use crate::used::{Point, Used};
 use contract::{answer, body};
 use values::Error;
 
@@ -32,10 +33,45 @@ impl Connection {
             standing: self.keeper.standing.since(logged.standing),
         };
         if said.is_empty() {
-            return Ok(Default::default());
+            return self.unlogged_uses(durable);
         }
         let record = durable.log_policy(&said)?;
         Ok((durable.said.issue(&said), record))
+    }
+
+    fn unlogged_uses(&self, durable: &Durable) -> Result<(u64, Vec<u8>), Error> {
+        let logged = durable.said.used();
+        let (tickets, last_ticket) = self.keeper.tickets.since(logged.tickets);
+        let (budgets, last_budget) = self.keeper.accounts.since(logged.budgets);
+        let used = Used { tickets, budgets };
+        if used.is_empty() {
+            self.owes.set(false);
+            return Ok(Default::default());
+        }
+        let point = Point {
+            tickets: last_ticket,
+            budgets: last_budget,
+        };
+        let record = durable.log_used(&used)?;
+        Ok((durable.said.issue_used(point), record))
+    }
+
+    /// Something was used that the WAL does not have: the backend asks for the record at the end of its
+    /// statement.
+    pub(super) fn owe(&self) {
+        self.owes.set(self.keeper.durable.is_some());
+    }
+
+    /// What the backend shall see of that, if it has changed since ([`contract::ring::OWED_OFFSET`]).
+    pub(crate) fn owed(&mut self) -> Option<bool> {
+        let owes = self.owes.get();
+        (std::mem::replace(&mut self.owed, owes) != owes).then_some(owes)
+    }
+
+    /// Takes in what a redo record says of tickets and budgets.
+    pub(super) fn hear_uses(&self, used: &Used) -> Result<(), Failure> {
+        self.keeper.tickets.hear(&used.tickets)?;
+        Ok(self.keeper.accounts.hear(&used.budgets)?)
     }
 
     pub(super) fn policy_logged(&self, body: body::PolicyLogged) {

@@ -98,7 +98,10 @@ impl Connection {
             };
             match spent {
                 Spent::Within => {}
-                Spent::Reserved(number) => note("some more of", number)?,
+                Spent::Reserved(number) => {
+                    self.owe();
+                    note("some more of", number)?;
+                }
                 Spent::Noted(number) => note("more than", number)?,
                 Spent::Beyond => return Err(fail::budget(&name(), limit, kind).into()),
             }

@@ -20,7 +20,8 @@ mod pages;
 pub use backup::accept_backup;
 
 use crate::config::Config;
-use crate::said::{Logged, Said};
+use crate::said::{Heard, Logged, Said};
+use crate::used::Used;
 use channel::hidden;
 use channel::secret::Secret;
 use contract::{Fid, message};
@@ -233,7 +234,7 @@ impl State {
             }
             Record::Lease(lease) => self.apply_lease(store, order, lease)?,
             // Not the store's.
-            Record::Policy(_) => {}
+            Record::Policy(_) | Record::Used(_) => {}
             Record::Promotion(promoted) => {
                 for run in promoted.runs() {
                     for part in self.history.set(order, run.first, run.count) {
@@ -405,13 +406,18 @@ impl Durable {
         self.sealer.policy(&said.encode()).map_err(of_redo)
     }
 
-    /// Applies a redo record. Gives what it says of owners and definitions.
+    /// Seals what is used of tickets and budgets.
+    pub fn log_used(&self, used: &Used) -> Result<Vec<u8>, Error> {
+        self.sealer.used(&used.encode()).map_err(of_redo)
+    }
+
+    /// Applies a redo record. Gives what it says that is not the store's.
     pub fn redo(
         &self,
         store: &Store,
         record: &[u8],
         before_freeing: &dyn Fn(),
-    ) -> Result<Option<Said>, Error> {
+    ) -> Result<Heard, Error> {
         if self.mode() == Mode::Serves {
             return Err(not_recovering());
         }
@@ -420,7 +426,7 @@ impl Durable {
         if redo::Adopted::is_one(record) {
             state.applied += 1;
             state.apply_adopted(store, record)?;
-            return Ok(None);
+            return Ok(Heard::Nothing);
         }
         let (order, record) = state.opener.open(record).map_err(of_redo)?;
         let counts = state.history.admits(order);
@@ -430,12 +436,12 @@ impl Durable {
             state.apply(store, order, &record, before_freeing)?;
         }
         state.applied += 1;
-        match &record {
-            Record::Policy(said) if counts => Said::decode(said)
-                .map(Some)
-                .ok_or_else(|| of_redo(redo::Error::Malformed)),
-            _ => Ok(None),
-        }
+        let heard = match &record {
+            Record::Policy(said) if counts => Said::decode(said).map(Heard::Said),
+            Record::Used(used) if counts => Used::decode(used).map(Heard::Used),
+            _ => Some(Heard::Nothing),
+        };
+        heard.ok_or_else(|| of_redo(redo::Error::Malformed))
     }
 
     /// Starts to serve a primary: all redo records have been sent.

@@ -353,9 +353,11 @@ impl Core {
                 self.cursors.clear();
             }
             Effect::Declare(name, cursor) => self.cursors.insert(name, cursor),
+            Effect::Open(cursors) => self.cursors.opened(cursors),
             Effect::Close(Some(name)) => self.cursors.remove(&name),
             Effect::Close(None) => self.cursors.clear(),
-            Effect::End(committed) => self.cursors.end(committed),
+            Effect::End(true) => self.cursors.end(),
+            Effect::End(false) => self.cursors.doubt(),
         }
     }
 }

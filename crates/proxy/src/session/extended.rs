@@ -89,6 +89,7 @@ impl Core {
                     params: statement.uses.clone(),
                     touches_protected: statement.touches,
                     results: statement.results().map(<[bool]>::to_vec),
+                    cursors: statement.cursors().to_vec(),
                 },
             );
         }
@@ -327,9 +328,15 @@ impl Core {
         if let Some(known) = self.statements.get(name) {
             return known.clone();
         }
-        let info = self.registry.get(name).cloned().unwrap_or_default();
+        // What a routine has prepared, say, has no results that are expected to be protected.
+        let info = self.registry.get(name).cloned();
+        let info = info.unwrap_or_else(|| PreparedInfo {
+            results: Some(Vec::new()),
+            ..PreparedInfo::default()
+        });
         let statement = Arc::new(Statement {
             name: name.to_owned(),
+            prepared: info.results,
             uses: info.params,
             touches: true,
             ..Statement::default()

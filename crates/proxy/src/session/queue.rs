@@ -56,6 +56,23 @@ pub(super) enum Expect {
 }
 
 impl Expect {
+    /// Whether it answers a statement that touches something protected.
+    pub(super) fn touches(&self) -> bool {
+        let of = |s: &Arc<Statement>| s.touches;
+        match self {
+            Expect::Query(state) => state.touches,
+            Expect::Parse(state) => state.statement.as_ref().is_some_and(of),
+            Expect::DescribeStatement { statement, .. } => statement.as_ref().is_some_and(of),
+            Expect::Bind(portal)
+            | Expect::DescribePortal { portal, .. }
+            | Expect::Execute { portal, .. } => portal
+                .as_ref()
+                .and_then(|p| p.statement.as_ref())
+                .is_some_and(of),
+            _ => false,
+        }
+    }
+
     /// The kind of entry, for error messages.
     pub(super) fn name(&self) -> &'static str {
         match self {
@@ -88,6 +105,8 @@ pub(super) struct QueryState {
     pub(super) copies: VecDeque<CopyPlan>,
     /// For each statement that has not completed, the columns of its rows that may be protected.
     pub(super) results: VecDeque<Rows>,
+    /// One of its statements touches something protected.
+    pub(super) touches: bool,
     /// Columns of the current rows.
     pub(super) columns: Option<Vec<Column>>,
 }

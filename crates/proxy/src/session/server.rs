@@ -1,8 +1,8 @@
 //! Messages of the server: which entry of the queue they answer, and what the client sees of them.
 use std::sync::atomic::Ordering;
 
-use client::description::{self, Column};
-use client::{Failure, Protected};
+use client::Failure;
+use client::description;
 use rewrite::PositionMap;
 
 use super::queue::{Expect, InternalState, ParseState, out_of_order};
@@ -107,7 +107,7 @@ impl Core {
         self.override_error = None;
         if self.status == b'I' {
             self.portals.clear();
-            self.cursors.end(true);
+            self.cursors.end();
             self.view.transaction_over();
         }
         let entry = self.queue.pop_front();
@@ -136,7 +136,7 @@ impl Core {
     fn on_error(&mut self, message: &[u8]) -> Step {
         self.copy_in = None;
         self.copy_out = None;
-        self.cursors.clear();
+        self.cursors.doubt();
         let fields = backend::fields(frame::body(message))?;
         let field = |tag: u8| fields.iter().find(|(t, _)| *t == tag).map(|(_, v)| *v);
         self.session.carried_in_vain();
@@ -248,6 +248,7 @@ impl Core {
                 params: previous.uses.clone(),
                 touches_protected: previous.touches,
                 results: previous.results().map(<[bool]>::to_vec),
+                cursors: previous.cursors().to_vec(),
             };
             self.registry.insert(name.clone(), info);
         }
@@ -271,8 +272,10 @@ impl Core {
     }
 
     /// Reports the server's error or notice to the client, with its position in the client's text
-    /// and the values that it quotes opened (as in `Key (name)=(…) already exists`).
+    /// and the values that it quotes opened (as in `Key (name)=(…) already exists`): those that the
+    /// keeper has sealed for messages, and cells if the statement touches something protected.
     fn tell(&mut self, fields: &[(u8, &[u8])], tag: u8, positions: Option<&PositionMap>) {
+        let cells = self.queue.front().is_some_and(Expect::touches);
         let mapped = |text: &[u8]| {
             let at = std::str::from_utf8(text).ok()?.parse::<usize>().ok()?;
             Some(positions?.original(at).to_string().into_bytes())
@@ -283,7 +286,7 @@ impl Core {
                 let mut shown = Vec::with_capacity(text.len());
                 match field {
                     b'P' => shown = mapped(text).unwrap_or_else(|| text.to_vec()),
-                    _ => self.session.open_quoted(text, &mut shown),
+                    _ => self.session.open_quoted(text, cells, &mut shown),
                 }
                 // A field ends at its first zero byte; no text value contains one.
                 shown.retain(|byte| *byte != 0);
@@ -341,8 +344,8 @@ impl Core {
         let what = "confide: a result is protected where the statement reads something plain";
         Stop::Fatal(
             Failure::new("55000", what)
-                .detail("The proxy opens only what it knows to be protected.")
-                .hint("If the schema was changed on purpose, connect again."),
+                .detail("The proxy opens only what it knows to be protected; of a routine's cursor, what it reads in the body of the routine that was called.")
+                .hint("If the schema was changed on purpose, connect again. Declare a cursor whose query is not written in the routine yourself."),
         )
     }
 
@@ -370,7 +373,7 @@ impl Core {
             (Some(Expect::DescribeStatement { statement, hidden }), b'T' | b'n') => {
                 if let Some(statement) = statement {
                     let columns = row_columns(tag, body, &self.session)?;
-                    if !is_expected(&columns, self.cursors.expected(statement)) {
+                    if !self.cursors.permit(Some(statement), &columns) {
                         return Err(self.unexpected());
                     }
                     let _ = statement
@@ -382,8 +385,7 @@ impl Core {
             (Some(Expect::DescribePortal { portal, hidden }), b'T' | b'n') => {
                 let columns = row_columns(tag, body, &self.session)?;
                 if let Some(portal) = portal {
-                    let statement = portal.statement.as_ref();
-                    if !is_expected(&columns, statement.and_then(|s| self.cursors.expected(s))) {
+                    if !self.cursors.permit(portal.statement.as_deref(), &columns) {
                         return Err(self.unexpected());
                     }
                     let _ = portal.columns.set(columns);
@@ -410,9 +412,7 @@ impl Core {
             b'T' => {
                 let body = message.get_mut(frame::HEADER..).unwrap_or_default();
                 let columns = row_columns(tag, body, &self.session)?;
-                let expected = state.results.front();
-                let expected = expected.and_then(|rows| self.cursors.of_rows(rows));
-                if !is_expected(&columns, expected) {
+                if !self.cursors.permit_rows(state.results.front(), &columns) {
                     return Err(self.unexpected());
                 }
                 state.columns = columns
@@ -488,17 +488,6 @@ impl Core {
         self.pass(message);
         Ok(())
     }
-}
-
-/// Whether no column is protected where the statement reads plain ones: otherwise its values would
-/// be shown in the clear to anybody who can read the plain column.
-fn is_expected(columns: &[Column], expected: Option<&[bool]>) -> bool {
-    let may = |at: usize| expected.is_none_or(|all| all.get(at).copied().unwrap_or(false));
-    let opened = |c: &Column| matches!(c.protected, Some(p) if p != Protected::Quoting);
-    columns
-        .iter()
-        .enumerate()
-        .all(|(at, c)| may(at) || !opened(c))
 }
 
 fn next_plan(

@@ -71,6 +71,7 @@ impl Core {
                 .filter_map(|s| s.copy)
                 .filter(|c| c.endpoint == rewrite::Endpoint::Client)
                 .collect(),
+            touches: text.touches,
             columns: None,
         })));
         Ok(Flow::Done)

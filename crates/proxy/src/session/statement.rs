@@ -22,6 +22,8 @@ pub(super) enum Effect {
     DiscardAll,
     /// `DECLARE CURSOR`.
     Declare(String, Cursor),
+    /// Routines may have opened cursors: which columns of their rows may be protected.
+    Open(Vec<Vec<bool>>),
     /// `CLOSE`, `CLOSE ALL`.
     Close(Option<String>),
     /// The end of a transaction, or of part of one: whether it is committed.
@@ -48,6 +50,7 @@ impl Effect {
             StatementKind::TransactionControl(
                 Transaction::Rollback | Transaction::RollbackTo | Transaction::TwoPhase,
             ) => Some(Effect::End(false)),
+            _ if !statement.cursors.is_empty() => Some(Effect::Open(statement.cursors.clone())),
             _ => None,
         }
     }
@@ -77,6 +80,8 @@ pub(super) struct Statement {
     pub(super) positions: Option<PositionMap>,
     /// The analysed statement, used at Execute.
     pub(super) analysed: Option<rewrite::Statement>,
+    /// [`rewrite::PreparedInfo::results`], if only that is known.
+    pub(super) prepared: Option<Vec<bool>>,
     /// Parameter types, from the server.
     pub(super) params: OnceLock<Vec<u32>>,
     /// Result columns, from the server.
@@ -102,7 +107,15 @@ impl Statement {
     /// Which columns of its rows may be protected, if known; of a cursor's see
     /// [`super::cursors`].
     pub(super) fn results(&self) -> Option<&[bool]> {
-        self.analysed.as_ref()?.results.as_deref()
+        match &self.analysed {
+            Some(analysed) => analysed.results.as_deref(),
+            None => self.prepared.as_deref(),
+        }
+    }
+
+    /// The same for the cursors that routines open which it calls.
+    pub(super) fn cursors(&self) -> &[Vec<bool>] {
+        self.analysed.as_ref().map_or(&[], |s| &s.cursors)
     }
 
     /// COPY plans of an execution.

@@ -18,9 +18,18 @@ pub(super) struct Place {
     pub loose: bool,
     /// Its value may go into variables.
     pub flows: bool,
+    /// It is the query of a cursor.
+    pub cursor: bool,
 }
 
 impl Place {
+    fn of_no_cursor(self) -> Place {
+        Place {
+            cursor: false,
+            ..self
+        }
+    }
+
     /// The context of the expressions below this field, whose value this is.
     pub fn within(self, key: &str, value: &Value) -> Place {
         let around = self;
@@ -43,7 +52,12 @@ impl Place {
                 flows: true,
                 ..around
             },
-            "PLpgSQL_stmt_dynexecute" | "PLpgSQL_stmt_open" => loose,
+            "PLpgSQL_stmt_open" => Place {
+                cursor: true,
+                ..loose
+            },
+            "argquery" | "dynquery" if around.cursor => loose.of_no_cursor(),
+            "PLpgSQL_stmt_dynexecute" => loose,
             "PLpgSQL_stmt_dynfors" | "PLpgSQL_stmt_forc" => loose,
             // WHEN compares with the expression after CASE.
             "PLpgSQL_stmt_case" if value.get("t_expr").is_some_and(|e| !names_event(e)) => loose,

@@ -29,6 +29,7 @@ impl Infer<'_> {
             .map_or(&relation.name, |a| &a.aliasname)
             .clone();
         let schema = r.alias.is_none().then(|| relation.schema.clone());
+        self.authority.change(&relation);
         let entry = Entry {
             alias,
             schema,

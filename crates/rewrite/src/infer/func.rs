@@ -45,6 +45,9 @@ impl Infer<'_> {
             self.window(over)?;
         }
         self.depends_on_search_path |= schema.is_none() && self.schema.function_elsewhere(name);
+        if self.schema.all_bodies(name).next().is_some() {
+            self.called.insert(name.to_owned());
+        }
         self.given_to_bodies(schema, name, f, &vals)?;
         if let (Some(ty), [val]) = (self.called_type(schema, name), vals.as_slice()) {
             return self.cast_protected(&ty, val, f.location);

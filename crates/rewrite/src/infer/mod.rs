@@ -41,7 +41,7 @@ use crate::tokens::Tokens;
 use crate::value::{Class, LeafId, Leaves, Val};
 use contract::TypeCode;
 use pg_query::Node;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -98,6 +98,10 @@ pub(crate) struct Infer<'a> {
     pub named_targets: Vec<NamedTarget>,
     /// The results that the client gets ([`crate::Statement::results`]).
     pub results: Option<Vec<bool>>,
+    /// The same for the cursors that routines open ([`crate::Statement::cursors`]).
+    pub cursors: Vec<Vec<bool>>,
+    /// The routines that it calls, by name.
+    pub called: BTreeSet<String>,
     /// Nesting depth of queries whose column names are not visible.
     pub nameless: usize,
     /// Its definitions are only authorised, not sent.
@@ -139,6 +143,8 @@ impl<'a> Infer<'a> {
             ordering: false,
             named_targets: Vec::new(),
             results: None,
+            cursors: Vec::new(),
+            called: BTreeSet::new(),
             nameless: 0,
             authorising: false,
             authority: Authority::default(),
