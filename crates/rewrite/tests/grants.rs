@@ -38,11 +38,11 @@ fn names(columns: &BTreeSet<Column>) -> String {
     all.join(" ")
 }
 
-/// Reads and writes of the statement's own entry, and whether plain values and constants of
+/// Reads and writes of the statement's own entry, the last one, and whether plain values and constants of
 /// the client take part.
 fn said(sql: &str) -> (String, String, bool, bool) {
     let grant = grant(sql);
-    let entry = grant.entries.iter().find(|e| !e.standing).unwrap();
+    let entry = grant.entries.iter().rfind(|e| !e.standing).unwrap();
     let has = |bit| entry.origins & bit != 0;
     (
         names(&entry.reads),
