@@ -125,13 +125,21 @@ impl Space {
     /// Returns two integers of these types. `None` if one of them is something else, NULL, or not
     /// available here: then [`Space::look_at_two`] determines the result. (A [`Scalar`] is large,
     /// and moving it would cost more than everything else.)
-    #[inline]
+    #[inline(always)]
     pub fn two_ints(&self, [a, b]: [Fid; 2], want: [TypeCode; 2]) -> Option<[i64; 2]> {
         if a.partition() == b.partition() && !a.is_temporary() {
             let reader = self.store.get(a.partition())?.read();
             return reader.two_ints([a.slot(), b.slot()], want);
         }
-        let [want_a, want_b] = want;
+        self.two_ints_apart([a, b], want)
+    }
+
+    #[inline(never)]
+    fn two_ints_apart(
+        &self,
+        [a, b]: [Fid; 2],
+        [want_a, want_b]: [TypeCode; 2],
+    ) -> Option<[i64; 2]> {
         Some([self.int(a, want_a)?, self.int(b, want_b)?])
     }
 
@@ -224,10 +232,7 @@ impl Space {
     #[inline]
     pub fn set(&self, fid: Fid, entry: Entry, label: Label) -> Result<(), Error> {
         let mut window = self.own_arena(fid.partition())?.write();
-        match label {
-            0 => window.set(fid.slot(), entry),
-            _ => window.set_marked(fid.slot(), entry, label),
-        }
+        window.set_marked(fid.slot(), entry, label)
     }
 
     /// Stores a failure into slots of the channel's own arenas, as far as there is room.

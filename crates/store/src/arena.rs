@@ -2,8 +2,8 @@
 //! below the window are gone for good.
 //!
 //! Invariants: a slot below the base never resolves again; entries are stored in `chunks`, the
-//! first of which contains the base; hostile slot numbers cost at most one pointer per chunk within
-//! [`GAP`].
+//! first of which contains the base; hostile slot numbers cost at most two pointers per chunk
+//! within [`GAP`].
 
 use crate::budget::{Account, Budget};
 use crate::error;
@@ -14,8 +14,9 @@ use std::fmt;
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use values::{AggregateState, Error, Value};
 
-/// Entries per chunk.
+/// Slots per chunk.
 const CHUNK: u64 = 1024;
+const SLOTS: usize = CHUNK as usize;
 /// How far a slot may be ahead of the highest one used so far.
 const GAP: u64 = 1 << 20;
 
@@ -43,7 +44,8 @@ pub struct State {
 }
 
 impl Entry {
-    /// Approximate heap size beyond the entry's place in the chunk, in bytes.
+    /// Approximate heap size beyond the entry's place in the chunk, in bytes; 0 only if there is none.
+    #[inline]
     pub fn heap_bytes(&self) -> usize {
         match self {
             Entry::Empty | Entry::Null => 0,
@@ -70,10 +72,68 @@ impl fmt::Debug for Entry {
 /// none.
 pub type Label = u16;
 
-type Chunk = Box<[Entry]>;
-type Labels = Box<[Label]>;
-const CHUNK_BYTES: usize = CHUNK as usize * size_of::<Entry>();
-const LABELS_BYTES: usize = CHUNK as usize * size_of::<Label>();
+const CHUNK_BYTES: usize = SLOTS * size_of::<Entry>();
+const LABELS_BYTES: usize = SLOTS * size_of::<Label>();
+
+/// Consecutive slots.
+struct Chunk {
+    entries: Box<[Entry; SLOTS]>,
+    /// `None` if no slot has one.
+    labels: Option<Box<[Label; SLOTS]>>,
+}
+
+impl Chunk {
+    #[inline]
+    fn label(&self, slot: u64) -> Label {
+        let labels = self.labels.as_deref();
+        let label = labels.and_then(|labels| labels.get(place(slot)));
+        label.copied().unwrap_or(0)
+    }
+}
+
+/// A slot's place in its chunk.
+#[inline]
+fn place(slot: u64) -> usize {
+    (slot % CHUNK) as usize
+}
+
+/// A chunk's labels, allocated on demand.
+#[inline]
+fn made<'a>(
+    labels: &'a mut Option<Box<[Label; SLOTS]>>,
+    account: &mut Account,
+) -> Result<&'a mut [Label; SLOTS], Error> {
+    if labels.is_none() {
+        account.take(LABELS_BYTES)?;
+    }
+    Ok(labels.get_or_insert_with(|| Box::new([0; SLOTS])))
+}
+
+/// Replaces the contents of a slot; returns the number of bytes that this has freed.
+#[inline]
+fn replace(contents: &mut Entry, entry: Entry) -> usize {
+    let before = std::mem::replace(contents, entry);
+    let bytes = before.heap_bytes();
+    if bytes == 0 {
+        // There is nothing to free, which dropping it would find out once more.
+        std::mem::forget(before);
+    }
+    bytes
+}
+
+/// Charges what an entry needs. Errors must be stored in any case, or exceeded limits could not be
+/// reported.
+#[inline]
+fn charge(account: &mut Account, entry: &Entry) -> Result<(), Error> {
+    match (entry, entry.heap_bytes()) {
+        (_, 0) => Ok(()),
+        (Entry::Poison(_), more) => {
+            account.force(more);
+            Ok(())
+        }
+        (_, more) => account.take(more),
+    }
+}
 
 /// The temporary values of one channel and purpose.
 pub struct Arena(RwLock<Window>);
@@ -86,7 +146,6 @@ impl Arena {
             top: 0,
             first: 0,
             chunks: VecDeque::new(),
-            labels: VecDeque::new(),
             spare: None,
             account: Account::new(Arc::clone(budget)),
         }))
@@ -123,10 +182,8 @@ pub struct Window {
     /// Number of the first chunk.
     first: u64,
     chunks: VecDeque<Option<Chunk>>,
-    /// Labels of the chunks, parallel to `chunks`; `None` if no slot of a chunk has one.
-    labels: VecDeque<Option<Labels>>,
-    /// An empty chunk to be used next.
-    spare: Option<Chunk>,
+    /// The entries of an empty chunk to be used next.
+    spare: Option<Box<[Entry; SLOTS]>>,
     account: Account,
 }
 
@@ -137,49 +194,47 @@ impl Window {
         if slot < self.base {
             return Err(error::gone());
         }
-        let chunk = (slot / CHUNK).wrapping_sub(self.first) as usize;
-        match self
-            .chunks
-            .get(chunk)
-            .and_then(|c| c.as_ref()?.get((slot % CHUNK) as usize))
-        {
+        match self.chunk(slot).and_then(|c| c.entries.get(place(slot))) {
             None | Some(Entry::Empty) => Err(error::no_such_value()),
             Some(entry) => Ok(entry),
         }
     }
 
+    /// The number of a slot's chunk in `chunks`.
+    #[inline]
+    fn number(&self, slot: u64) -> usize {
+        (slot / CHUNK).wrapping_sub(self.first) as usize
+    }
+
+    #[inline]
+    fn chunk(&self, slot: u64) -> Option<&Chunk> {
+        self.chunks.get(self.number(slot))?.as_ref()
+    }
+
     /// Stores an entry in a slot, replacing its contents.
     #[inline]
     pub fn set(&mut self, slot: u64, entry: Entry) -> Result<(), Error> {
-        let more = entry.heap_bytes();
-        if more > 0 {
-            // Check the slot first: an invalid slot is reported before an exceeded limit.
-            self.place(slot)?;
-            match entry {
-                // Errors must be stored in any case, or exceeded limits could not be reported.
-                Entry::Poison(_) => self.account.force(more),
-                _ => self.account.take(more)?,
-            }
-        }
-        let before = std::mem::replace(self.place(slot)?, entry);
-        if !matches!(before, Entry::Empty) {
-            self.account.give(before.heap_bytes());
-        }
-        Ok(())
+        self.set_marked(slot, entry, 0)
     }
 
-    /// Labels a slot like [`Window::mark`], and stores an entry in it.
+    /// Like [`Window::set`], and labels the slot like [`Window::mark`]; label 0 changes nothing.
     #[inline]
     pub fn set_marked(&mut self, slot: u64, entry: Entry, label: Label) -> Result<(), Error> {
-        let chunk = (slot / CHUNK).wrapping_sub(self.first) as usize;
-        let labels = self.labels.get(chunk).and_then(Option::as_ref);
-        let known = labels.and_then(|l| l.get((slot % CHUNK) as usize));
-        keeps(*known.unwrap_or(&0), label)?;
-        self.set(slot, entry)?;
-        // A value without a label is of unknown origin, if there is no room for labels.
-        if let Some(place) = self.labels_at(slot)?.get_mut((slot % CHUNK) as usize) {
-            *place = label;
+        // An invalid slot is reported before an exceeded limit.
+        let (chunk, account) = self.chunk_mut(slot)?;
+        if label != 0 {
+            let labels = made(&mut chunk.labels, account)?;
+            let known = labels.get_mut(place(slot));
+            let known = known.ok_or_else(error::no_such_value)?;
+            keeps(*known, label)?;
+            charge(account, &entry)?;
+            *known = label;
+        } else {
+            charge(account, &entry)?;
         }
+        let contents = chunk.entries.get_mut(place(slot));
+        let contents = contents.ok_or_else(error::no_such_value)?;
+        account.give(replace(contents, entry));
         Ok(())
     }
 
@@ -192,22 +247,12 @@ impl Window {
         let mut slot = first;
         let mut entries = entries.into_iter().peekable();
         while entries.peek().is_some() {
-            self.place(slot)?;
-            let chunk = (slot / CHUNK).wrapping_sub(self.first) as usize;
-            let places = self.chunks.get_mut(chunk).and_then(|c| c.as_mut());
-            let places = places.ok_or_else(error::no_such_value)?;
+            let (chunk, account) = self.chunk_mut(slot)?;
             let from = slot;
-            for place in places.iter_mut().skip((slot % CHUNK) as usize) {
+            for contents in chunk.entries.iter_mut().skip(place(slot)) {
                 let Some(entry) = entries.next() else { break };
-                match (&entry, entry.heap_bytes()) {
-                    (_, 0) => {}
-                    (Entry::Poison(_), more) => self.account.force(more),
-                    (_, more) => self.account.take(more)?,
-                }
-                let less = std::mem::replace(place, entry).heap_bytes();
-                if less > 0 {
-                    self.account.give(less);
-                }
+                charge(account, &entry)?;
+                account.give(replace(contents, entry));
                 slot += 1;
             }
             if slot == from || slot > SLOT_MAX {
@@ -221,14 +266,12 @@ impl Window {
     /// The label of a slot, or `None`.
     #[inline]
     pub fn label(&self, slot: u64) -> Option<Label> {
-        let chunk = (slot / CHUNK).wrapping_sub(self.first) as usize;
-        let labels = self.labels.get(chunk).and_then(Option::as_ref);
-        match labels.and_then(|l| l.get((slot % CHUNK) as usize)) {
-            Some(label) if *label != 0 => Some(*label),
-            _ => match self.get(slot) {
+        match self.chunk(slot).map_or(0, |chunk| chunk.label(slot)) {
+            0 => match self.get(slot) {
                 Ok(Entry::Value(_) | Entry::State(_)) => None,
                 _ => Some(0),
             },
+            label => Some(label),
         }
     }
 
@@ -238,10 +281,10 @@ impl Window {
         let end = first.saturating_add(count as u64);
         let mut slot = first;
         while slot < end && label != 0 {
-            self.place(slot)?;
             let until = end.min((slot / CHUNK + 1) * CHUNK);
-            let (from, length) = ((slot % CHUNK) as usize, (until - slot) as usize);
-            let places = self.labels_at(slot)?.get_mut(from..from + length);
+            let (from, length) = (place(slot), (until - slot) as usize);
+            let (chunk, account) = self.chunk_mut(slot)?;
+            let places = made(&mut chunk.labels, account)?.get_mut(from..from + length);
             let places = places.ok_or_else(error::no_such_value)?;
             // Without an early end, so that many are looked at at once.
             let odd = |odd: Label, known: &Label| match *known != 0 && *known != label {
@@ -258,32 +301,9 @@ impl Window {
 
     /// Changes the label of an aggregate state when something is added to it.
     pub fn mark_state(&mut self, slot: u64, label: Label) -> Result<(), Error> {
-        self.place(slot)?;
-        if let Some(place) = self.labels_at(slot)?.get_mut((slot % CHUNK) as usize) {
-            *place = label;
-        }
-        Ok(())
-    }
-
-    /// The labels of a slot's chunk, allocated on demand.
-    #[inline]
-    fn labels_at(&mut self, slot: u64) -> Result<&mut [Label], Error> {
-        let chunk = (slot / CHUNK).wrapping_sub(self.first) as usize;
-        if self.labels.get(chunk).is_none_or(Option::is_none) {
-            self.make_labels(chunk)?;
-        }
-        let labels = self.labels.get_mut(chunk).and_then(Option::as_mut);
-        labels.map(Box::as_mut).ok_or_else(error::no_such_value)
-    }
-
-    #[cold]
-    fn make_labels(&mut self, chunk: usize) -> Result<(), Error> {
-        self.account.take(LABELS_BYTES)?;
-        if self.labels.len() <= chunk {
-            self.labels.resize_with(chunk + 1, || None);
-        }
-        if let Some(place) = self.labels.get_mut(chunk) {
-            *place = Some(vec![0; CHUNK as usize].into_boxed_slice());
+        let (chunk, account) = self.chunk_mut(slot)?;
+        if let Some(known) = made(&mut chunk.labels, account)?.get_mut(place(slot)) {
+            *known = label;
         }
         Ok(())
     }
@@ -294,23 +314,25 @@ impl Window {
         slot: u64,
         change: impl FnOnce(&mut Entry) -> T,
     ) -> Result<T, Error> {
-        let place = self.place(slot)?;
-        let before = place.heap_bytes();
-        let result = change(place);
-        let after = place.heap_bytes();
-        self.account.give(before);
-        if let Err(error) = self.account.take(after) {
+        let (chunk, account) = self.chunk_mut(slot)?;
+        let contents = chunk.entries.get_mut(place(slot));
+        let contents = contents.ok_or_else(error::no_such_value)?;
+        let before = contents.heap_bytes();
+        let result = change(contents);
+        let after = contents.heap_bytes();
+        account.give(before);
+        if let Err(error) = account.take(after) {
             let poison = Entry::Poison(Arc::new(error.clone()));
-            self.account.force(poison.heap_bytes());
-            *self.place(slot)? = poison;
+            account.force(poison.heap_bytes());
+            *contents = poison;
             return Err(error);
         }
         Ok(result)
     }
 
-    /// The entry of a slot, allocated on demand.
+    /// The chunk of a slot that is to be filled, allocated on demand, and what it is charged to.
     #[inline]
-    fn place(&mut self, slot: u64) -> Result<&mut Entry, Error> {
+    fn chunk_mut(&mut self, slot: u64) -> Result<(&mut Chunk, &mut Account), Error> {
         if slot < self.base {
             return Err(error::gone());
         }
@@ -320,30 +342,32 @@ impl Window {
             }
             self.top = slot + 1;
         }
-        let chunk = (slot / CHUNK).wrapping_sub(self.first) as usize;
-        if self.chunks.get(chunk).is_none_or(Option::is_none) {
-            self.make(chunk)?;
+        let number = self.number(slot);
+        if self.chunks.get(number).is_none_or(Option::is_none) {
+            self.make(number)?;
         }
-        self.chunks
-            .get_mut(chunk)
-            .and_then(|c| c.as_mut()?.get_mut((slot % CHUNK) as usize))
-            .ok_or_else(error::no_such_value)
+        let chunk = self.chunks.get_mut(number).and_then(Option::as_mut);
+        Ok((chunk.ok_or_else(error::no_such_value)?, &mut self.account))
     }
 
     #[cold]
-    fn make(&mut self, chunk: usize) -> Result<(), Error> {
-        let fresh = match self.spare.take() {
-            Some(chunk) => chunk,
+    fn make(&mut self, number: usize) -> Result<(), Error> {
+        let entries = match self.spare.take() {
+            Some(entries) => entries,
             None => {
                 self.account.take(CHUNK_BYTES)?;
-                (0..CHUNK).map(|_| Entry::Empty).collect()
+                let entries: Vec<_> = (0..SLOTS).map(|_| Entry::Empty).collect();
+                Box::try_from(entries).map_err(|_| error::no_such_value())?
             }
         };
-        while self.chunks.len() <= chunk {
+        while self.chunks.len() <= number {
             self.chunks.push_back(None);
         }
-        if let Some(place) = self.chunks.get_mut(chunk) {
-            *place = Some(fresh);
+        if let Some(place) = self.chunks.get_mut(number) {
+            *place = Some(Chunk {
+                entries,
+                labels: None,
+            });
         }
         Ok(())
     }
@@ -363,19 +387,14 @@ impl Window {
             self.base = until;
             if whole {
                 let chunk = self.chunks.pop_front().flatten();
-                let labels = self.labels.pop_front().flatten();
                 self.first += 1;
                 self.retire(chunk);
-                self.account.give(labels.map_or(0, |_| LABELS_BYTES));
             }
         }
         if below > self.base {
             // Nothing is left: restart the window with an empty deque.
             while let Some(chunk) = self.chunks.pop_front() {
                 self.retire(chunk);
-            }
-            while let Some(labels) = self.labels.pop_front() {
-                self.account.give(labels.map_or(0, |_| LABELS_BYTES));
             }
             self.base = below;
             self.first = below / CHUNK;
@@ -384,27 +403,29 @@ impl Window {
     }
 
     fn clear(&mut self, from: u64, to: u64) {
-        let places = ((from % CHUNK) as usize, (to - from) as usize);
-        if let Some(Some(labels)) = self.labels.front_mut() {
-            let labels = labels.iter_mut().skip(places.0).take(places.1);
-            labels.for_each(|label| *label = 0);
-        }
         let Some(Some(chunk)) = self.chunks.front_mut() else {
             return;
         };
+        let places = place(from)..place(from) + (to - from) as usize;
+        if let Some(labels) = &mut chunk.labels {
+            let labels = labels.get_mut(places.clone()).unwrap_or_default();
+            labels.fill(0);
+        }
         let mut bytes = 0;
-        for entry in chunk.iter_mut().skip(places.0).take(places.1) {
-            bytes += entry.heap_bytes();
-            *entry = Entry::Empty;
+        for entry in chunk.entries.get_mut(places).unwrap_or_default() {
+            bytes += replace(entry, Entry::Empty);
         }
         self.account.give(bytes);
     }
 
     fn retire(&mut self, chunk: Option<Chunk>) {
-        match chunk {
-            Some(chunk) if self.spare.is_none() => self.spare = Some(chunk),
+        let Some(Chunk { entries, labels }) = chunk else {
+            return;
+        };
+        self.account.give(labels.map_or(0, |_| LABELS_BYTES));
+        match self.spare {
+            None => self.spare = Some(entries),
             Some(_) => self.account.give(CHUNK_BYTES),
-            None => {}
         }
     }
 

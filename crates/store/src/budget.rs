@@ -129,6 +129,7 @@ impl Account {
     }
 
     /// Releases bytes, at most what was charged.
+    #[inline]
     pub(crate) fn give(&mut self, bytes: usize) {
         let bytes = bytes.min(self.charged);
         if bytes > 0 {

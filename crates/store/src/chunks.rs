@@ -6,7 +6,7 @@ use contract::Fid;
 /// Shorter runs are read one element at a time.
 const RUN_MIN: usize = 8;
 
-pub(crate) struct Chunks<T>(Vec<Box<[T]>>);
+pub(crate) struct Chunks<T>(Vec<Box<[T; CHUNK]>>);
 
 impl<T> Default for Chunks<T> {
     fn default() -> Self {
@@ -33,7 +33,8 @@ impl<T: Copy + Default> Chunks<T> {
     /// Adds chunks.
     pub(crate) fn grow(&mut self, chunks: usize) {
         for _ in 0..chunks {
-            self.0.push(vec![T::default(); CHUNK].into_boxed_slice());
+            // Zeros of the allocator's, which need not be written.
+            self.0.extend(Box::try_from(vec![T::default(); CHUNK]));
         }
     }
 

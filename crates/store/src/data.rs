@@ -187,6 +187,21 @@ impl Data {
         }
     }
 
+    /// Like [`Data::int`], for two slots.
+    #[inline]
+    pub(crate) fn two_ints(&self, slots: [u64; 2]) -> Option<[i64; 2]> {
+        fn both<T: Copy + Default + Into<i64>>(c: &Chunks<T>, slots: [u64; 2]) -> [i64; 2] {
+            slots.map(|slot| c.get(slot).into())
+        }
+        match self {
+            Data::Byte(c) => Some(both(c, slots)),
+            Data::Int2(c) => Some(both(c, slots)),
+            Data::Int4(c) => Some(both(c, slots)),
+            Data::Int8(c) => Some(both(c, slots)),
+            _ => None,
+        }
+    }
+
     /// Clears a slot.
     pub(crate) fn clear(&mut self, slot: u64, account: &mut Account) {
         match self {

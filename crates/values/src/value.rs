@@ -94,6 +94,7 @@ impl Value {
     }
 
     /// Bytes that the value holds on the heap, besides its own size.
+    #[inline]
     pub fn heap_bytes(&self) -> usize {
         match self {
             Value::Text(b)

@@ -17,6 +17,7 @@ use crate::provenance::{self, Origin, UNKNOWN, UNNAMED, column_id};
 use crate::quick::{Map, Set};
 use crate::told::Tally;
 use contract::envelope::Origin as Maker;
+use contract::fid::{ARENA_BASE, PARTITION_BITS};
 use contract::{Fid, body};
 use envelope::Envelope;
 use grant::{Grant, Lease, family};
@@ -33,6 +34,29 @@ pub(super) struct Latest {
     columns: [Cell<Option<(u32, Label)>>; LATEST],
     /// What was found to be covered.
     covered: [Cell<Option<(Label, u8)>>; LATEST],
+    /// Operations on one row that were found to be authorised.
+    rows: [Cell<(Asked, Operands)>; LATEST],
+}
+
+/// An operation and where its operands are from: the column of a stored one, the label of a
+/// temporary one. Whether the operation is authorised, and the label of its result, depend on
+/// nothing else. The default is no operation.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+struct Asked(u64);
+
+impl Asked {
+    /// `program` is a signature's number.
+    #[inline]
+    fn new(program: u32, [a, b]: [u32; 2]) -> Asked {
+        let operands = u64::from(a) << PARTITION_BITS | u64::from(b);
+        Asked(u64::from(program) << (2 * PARTITION_BITS) | operands)
+    }
+
+    #[inline]
+    fn place(self) -> usize {
+        let bits = self.0 >> (2 * PARTITION_BITS) ^ self.0 >> PARTITION_BITS ^ self.0;
+        bits as usize % LATEST
+    }
 }
 
 /// A channel's cache of labels and grants.
@@ -140,6 +164,8 @@ impl Connection {
         remembered.budgeted.clear();
         remembered.deliverable.clear();
         self.latest.covered.iter().for_each(|place| place.set(None));
+        let rows = self.latest.rows.iter();
+        rows.for_each(|place| place.set(Default::default()));
     }
 
     #[inline]
@@ -268,6 +294,67 @@ impl Connection {
             true => self.may_view(operands.label),
             false => self.authorise(operands.label, family::COMPARE),
         }
+    }
+
+    /// Fails unless an operation on one row is authorised; returns the label of its result. If
+    /// there is one operand, the other is `INVALID`.
+    #[inline]
+    pub(super) fn authorise_row(&self, program: u32, fids: [Fid; 2]) -> Result<Label, Failure> {
+        if !self.is_bound() {
+            return Ok(0);
+        }
+        let [a, b] = fids;
+        let asked = Asked::new(program, [self.source(a)?, self.source(b)?]);
+        if let Some((known, operands)) = self.latest.rows.get(asked.place()).map(Cell::get)
+            && known == asked
+        {
+            // Who sees a column is asked each time.
+            if operands.one_column {
+                self.may_view(operands.label)?;
+            }
+            return Ok(operands.label);
+        }
+        self.authorise_other_row(program, fids, asked)
+    }
+
+    /// Where an operand is from, for [`Asked`].
+    #[inline]
+    fn source(&self, fid: Fid) -> Result<u32, Failure> {
+        match fid.is_temporary() {
+            true => Ok(ARENA_BASE | u32::from(self.label_of_one(fid)?)),
+            false => Ok(fid.partition()),
+        }
+    }
+
+    #[cold]
+    fn authorise_other_row(
+        &self,
+        program: u32,
+        fids: [Fid; 2],
+        asked: Asked,
+    ) -> Result<Label, Failure> {
+        let operation = self.keeper.table.operation(program);
+        let operation = operation.ok_or_else(fail::no_such_program)?;
+        let operands = self.operands_of_row(&fids)?;
+        let orders = operation.is_comparison();
+        match orders {
+            true => self.authorise_order(operands)?,
+            false => self.authorise(operands.label, operation.family)?,
+        }
+        // A column without a name may still get one.
+        if operands.label != UNKNOWN
+            && let Some(place) = self.latest.rows.get(asked.place())
+        {
+            let one_column = orders && operands.one_column;
+            place.set((
+                asked,
+                Operands {
+                    one_column,
+                    ..operands
+                },
+            ));
+        }
+        Ok(operands.label)
     }
 
     /// Checks whether values with this label may be stored in a column.

@@ -132,7 +132,7 @@ impl Connection {
         self.may_evaluate(request, single)?;
         if let Some(single) = single {
             let operation = self.operation(request.program)?;
-            let label = self.authorise_single(operation, single)?;
+            let label = self.authorise_row(request.program, single.fids)?;
             let entry = match self.whole_result(operation, single) {
                 Some(value) => Entry::Value(value),
                 None => self.eval_one(request, single)?,
@@ -178,22 +178,7 @@ impl Connection {
         }
     }
 
-    /// Returns the label of the result of an operation on a single row, if authorised.
-    #[inline]
-    fn authorise_single(&self, operation: &Operation, single: Single) -> Result<Label, Failure> {
-        if !self.is_bound() {
-            return Ok(0);
-        }
-        let fids = single.fids.get(..single.columns).unwrap_or(&[]);
-        let operands = self.operands_of_row(fids)?;
-        match operation.is_comparison() {
-            true => self.authorise_order(operands)?,
-            false => self.authorise(operands.label, operation.family)?,
-        }
-        Ok(operands.label)
-    }
-
-    /// Like [`Self::authorise_single`], for many rows.
+    /// Like [`Self::authorise_row`], for many rows.
     fn authorise_batch(&self, batch: &Batch<'_>) -> Result<Label, Failure> {
         if !self.is_bound() {
             return Ok(0);
@@ -382,9 +367,8 @@ impl Connection {
     #[inline]
     fn declassify_one(&mut self, request: &Request<'_>, single: Single) -> Result<(), Failure> {
         let operation = self.operation(request.program)?;
-        let fids = single.fids.get(..single.columns).unwrap_or(&[]);
-        self.may_declassify(operation, fids)?;
-        let label = self.authorise_single(operation, single)?;
+        self.may_declassify(operation, &single.fids)?;
+        let label = self.authorise_row(request.program, single.fids)?;
         let result = operation.result();
         let Some(answer) = self.whole_answer(operation, single) else {
             return self.declassify_other(request, single, label);
@@ -407,13 +391,20 @@ impl Connection {
     #[inline]
     fn spend_single(&self, single: Single, result: OpResult, label: Label) -> Result<(), Failure> {
         match self.keeper.viewers.has_budgets() {
-            true => self.spend(
-                self.label_or_stored(label, single.stored()),
-                as_told(result),
-                1,
-            ),
+            true => self.spend_single_budget(single, result, label),
             false => Ok(()),
         }
+    }
+
+    #[cold]
+    fn spend_single_budget(
+        &self,
+        single: Single,
+        result: OpResult,
+        label: Label,
+    ) -> Result<(), Failure> {
+        let label = self.label_or_stored(label, single.stored());
+        self.spend(label, as_told(result), 1)
     }
 
     #[inline(never)]

@@ -155,7 +155,7 @@ fn same_client(one: Option<&Arc<Client>>, other: Option<&Arc<Client>>) -> bool {
 }
 
 /// What a body says, if it is what its kind asks for.
-#[inline]
+#[inline(always)]
 fn take<'a, B: Part<'a>>(body: &'a [u8]) -> Result<B, Failure> {
     B::decode(body).map_err(|Malformed(what)| fail::malformed(what).into())
 }
@@ -286,14 +286,10 @@ impl Connection {
         None
     }
 
-    fn may_answer(&self, kind: Kind) -> Result<(), Failure> {
-        self.worker.may_ask(kind)?;
-        Ok(self.may_go_on(kind)?)
-    }
-
     fn answered(&mut self, kind: Kind, body: &[u8]) -> Result<(), Failure> {
         self.shrink();
-        self.may_answer(kind)?;
+        self.worker.may_ask(kind)?;
+        self.may_go_on(kind)?;
         match kind {
             Kind::Declassify => self.declassify(take(body)?),
             Kind::DeclassifyBatch => self.declassify_batch(take(body)?),

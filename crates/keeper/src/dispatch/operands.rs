@@ -19,7 +19,7 @@ const FEW: usize = 2;
 const DISTINCT_MAX: usize = 64;
 
 /// Operands, as far as they matter for grants.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Operands {
     /// What they were computed from.
     pub label: Label,
@@ -150,7 +150,7 @@ impl Connection {
 
     /// Returns what one operand was computed from.
     #[inline]
-    fn label_of_one(&self, fid: Fid) -> Result<Label, Failure> {
+    pub(super) fn label_of_one(&self, fid: Fid) -> Result<Label, Failure> {
         if !fid.is_temporary() {
             return self.label_of_column(fid.partition());
         }

@@ -18,20 +18,9 @@ impl Connection {
     /// start another one.
     #[inline]
     pub(super) fn may_go_on(&self, kind: Kind) -> Result<(), Error> {
-        use Kind::{Announce, Clock, Fence, Forget, Grant, Handshake, Ping};
-        use Kind::{Release, Settings, Stats, Withdraw};
         match self.ended {
             None => Ok(()),
-            Some(_) if matches!(kind, Ping | Fence | Release | Forget | Settings | Clock) => Ok(()),
-            // A channel that joins is told why the session has ended.
-            Some(_) if matches!(kind, Announce | Withdraw) => Ok(()),
-            Some(Ended::LeaseOver) if matches!(kind, Grant) => Ok(()),
-            Some(Ended::KeyWithdrawn | Ended::LeaseOver | Ended::Left)
-                if matches!(kind, Handshake | Stats) =>
-            {
-                Ok(())
-            }
-            Some(ended) => Err(fail::ended(ended)),
+            Some(ended) => may_follow(ended, kind),
         }
     }
 
@@ -85,6 +74,24 @@ impl Connection {
             return Ok(());
         }
         Err(fail::no_client_to_change())
+    }
+}
+
+#[cold]
+fn may_follow(ended: Ended, kind: Kind) -> Result<(), Error> {
+    use Kind::{Announce, Clock, Fence, Forget, Grant, Handshake, Ping};
+    use Kind::{Release, Settings, Stats, Withdraw};
+    match ended {
+        _ if matches!(kind, Ping | Fence | Release | Forget | Settings | Clock) => Ok(()),
+        // A channel that joins is told why the session has ended.
+        _ if matches!(kind, Announce | Withdraw) => Ok(()),
+        Ended::LeaseOver if matches!(kind, Grant) => Ok(()),
+        Ended::KeyWithdrawn | Ended::LeaseOver | Ended::Left
+            if matches!(kind, Handshake | Stats) =>
+        {
+            Ok(())
+        }
+        _ => Err(fail::ended(ended)),
     }
 }
 

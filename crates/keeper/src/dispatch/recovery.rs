@@ -43,13 +43,21 @@ impl Worker {
     /// Whether a request of this kind is permitted on this channel.
     #[inline]
     pub(super) fn may_ask(self, kind: Kind) -> Result<(), Error> {
-        use Kind::{Checkpoint, Fence, Follow, Forget, Ping, RecoveryDone, RecoveryState, Redo};
+        use Kind::{Checkpoint, Follow, RecoveryDone, RecoveryState, Redo};
         let of_worker = matches!(
             kind,
             RecoveryState | Redo | RecoveryDone | Follow | Checkpoint
         );
+        match self == Worker::No && !of_worker {
+            true => Ok(()),
+            false => self.may_ask_other(kind, of_worker),
+        }
+    }
+
+    #[cold]
+    fn may_ask_other(self, kind: Kind, of_worker: bool) -> Result<(), Error> {
+        use Kind::{Fence, Forget, Ping, RecoveryState};
         match self {
-            Worker::No if !of_worker => Ok(()),
             Worker::No => Err(refused("Only the recovery worker may ask for it.")),
             Worker::Asked if of_worker => Ok(()),
             _ if kind == RecoveryState => Ok(()),

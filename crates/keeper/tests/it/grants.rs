@@ -246,6 +246,46 @@ fn whose_grants() {
     assert!(is_refused(equal(&mut backend, pay, guess)));
 }
 
+/// What was authorised is remembered for the same operation on values of the same origin, not for
+/// others. Mechanism: many operations are authorised, so that each place of the memory is taken,
+/// and asked again; then each with one operand of another origin. With the bug these find what
+/// was said about the ones before.
+#[test]
+fn remembered_rows() {
+    let running = bound();
+    let mut backend = running.session();
+    let pay = stored(&mut backend, 16_400, "pay", 5200);
+    let bonus = stored(&mut backend, 16_401, "bonus", 5200);
+    let (constant, guess) = (backend.put(&Value::Int4(5200)), plain(&mut backend, 5200));
+    let of = |name: &str| entry(origin::CLIENT, family::COMPARE, &[name], &[]);
+    give(&mut backend, &[of("pay"), of("bonus")]);
+    let ops = [Op::Lt, Op::Le, Op::Eq, Op::Ge, Op::Gt, Op::Ne, Op::Cmp];
+    let programs = ops.map(|op| backend.number(op, &[INT, INT], None));
+    let allowed = [
+        [pay, constant],
+        [constant, pay],
+        [bonus, constant],
+        [constant, bonus],
+        [constant, Fid::INVALID],
+    ];
+    for _ in 0..2 {
+        for program in programs {
+            for fids in allowed {
+                assert!(backend.declassify(program, 1, &fids).is_ok());
+            }
+        }
+    }
+    let others = [[pay, guess], [guess, constant], [pay, bonus], [bonus, pay]];
+    for program in programs {
+        for fids in others {
+            assert!(is_refused(backend.declassify(program, 1, &fids)));
+        }
+    }
+    let add = backend.number(Op::Add, &[INT, INT], Some(INT));
+    backend.eval(add, &[pay, constant]);
+    assert!(is_refused(backend.fence()));
+}
+
 /// Without a grant a session keeps its indexes: stored values of one column compare.
 #[test]
 fn one_column() {

@@ -73,16 +73,13 @@ impl Reader<'_> {
         if !typed || !inner.taken.has(a) || !inner.taken.has(b) {
             return None;
         }
-        let (segment, other) = (segment_of(a), segment_of(b));
-        let first = inner.segments.here(segment)?;
-        let second = match other == segment {
-            true => first,
-            false => inner.segments.here(other)?,
-        };
-        Some([
-            first.data.int(a - first_slot(segment))?,
-            second.data.int(b - first_slot(other))?,
-        ])
+        let segment = segment_of(a);
+        if segment_of(b) != segment {
+            return Some([self.int(a, want_a)?, self.int(b, want_b)?]);
+        }
+        let first = first_slot(segment);
+        let resident = inner.segments.here(segment)?;
+        resident.data.two_ints([a - first, b - first])
     }
 
     /// Why a slot has no value.
