@@ -197,6 +197,18 @@ pub enum Transaction {
     TwoPhase,
 }
 
+/// The column that a value is only assigned to, so that the client may give it the column's type and
+/// modifier.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fit {
+    /// Its identity ([`grant::Column::id`]).
+    pub column: [u8; 16],
+    /// Its type.
+    pub code: TypeCode,
+    /// Its type modifier.
+    pub typmod: i32,
+}
+
 /// What a parameter is combined with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ParamUse {
@@ -205,6 +217,8 @@ pub enum ParamUse {
     Protected {
         /// The type of a cast in the statement (`$1::date`).
         declared: Option<TypeCode>,
+        /// The column that it is assigned to, if that is its only use.
+        fits: Option<Fit>,
     },
     /// An array of protected values (`= ANY ($1)`): each element must be an envelope, and the
     /// declared type the array of the protected counterpart.
@@ -225,6 +239,19 @@ pub enum ParamUse {
     Plain,
     /// Nothing that determines a type (`SELECT $1`).
     Undecided,
+}
+
+impl ParamUse {
+    /// The same for a parameter that is also used otherwise.
+    pub(crate) fn elsewhere(self) -> ParamUse {
+        match self {
+            ParamUse::Protected { declared, .. } => ParamUse::Protected {
+                declared,
+                fits: None,
+            },
+            other => other,
+        }
+    }
 }
 
 /// What a prepared statement's parameters are combined with, for `EXECUTE`.

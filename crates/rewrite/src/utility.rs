@@ -239,7 +239,7 @@ impl Infer<'_> {
         self.results.clone_from(&info.results);
         for (number, val) in (1u32..).zip(&vals) {
             let target = match info.params.get(&number) {
-                Some(ParamUse::Protected { declared }) => Val::enc(*declared),
+                Some(ParamUse::Protected { declared, .. }) => Val::enc(*declared),
                 Some(ParamUse::ProtectedArray { declared }) => {
                     for u in &val.leaves {
                         self.leaves.get_mut(u.id).array = Some(*declared);

@@ -241,16 +241,29 @@ fn parameters() {
     let p = uses(
         "SELECT * FROM emp WHERE salary = $1 AND dept = $2 AND hired > $3::date AND $4 IS NULL AND name = ANY ($5)",
     );
-    assert_eq!(p[&1], ParamUse::Protected { declared: None });
+    assert_eq!(
+        p[&1],
+        ParamUse::Protected {
+            declared: None,
+            fits: None
+        }
+    );
     assert_eq!(p[&2], ParamUse::Plain);
     assert_eq!(
         p[&3],
         ParamUse::Protected {
-            declared: Some(contract::TypeCode::Date)
+            declared: Some(contract::TypeCode::Date),
+            fits: None,
         }
     );
     // It meets nothing, and may say what the others say.
-    assert_eq!(p[&4], ParamUse::Protected { declared: None });
+    assert_eq!(
+        p[&4],
+        ParamUse::Protected {
+            declared: None,
+            fits: None
+        }
+    );
     assert_eq!(
         p[&5],
         ParamUse::ProtectedArray {
@@ -269,7 +282,13 @@ fn parameters() {
         uses("INSERT INTO upd VALUES ($1, $2, $3) ON CONFLICT (c) DO UPDATE SET a = $1, c = $3");
     assert_eq!(
         (p[&1], p[&3]),
-        (ParamUse::Protected { declared: None }, ParamUse::Plain)
+        (
+            ParamUse::Protected {
+                declared: None,
+                fits: None
+            },
+            ParamUse::Plain
+        )
     );
     check(
         &schema,

@@ -104,7 +104,10 @@ impl Connection {
     /// recording wakes nobody.
     #[inline]
     pub fn looks_every(&self) -> Option<Duration> {
-        self.tape.as_ref().map(|_| LOOK)
+        match &self.tape {
+            Some(_) => Some(LOOK),
+            None => self.looks_for_values(),
+        }
     }
 
     /// Records a request whose answer was sent.

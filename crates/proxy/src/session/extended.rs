@@ -377,8 +377,12 @@ impl Core {
                 sealed.push(Some(out));
                 continue;
             }
+            let fit = match used {
+                Some(ParamUse::Protected { fits, .. }) => fits.as_ref(),
+                _ => None,
+            };
             self.session
-                .seal(target, bind.format(at), value, &mut out)?;
+                .seal_assigned((target, fit), bind.format(at), value, &mut out)?;
             Stats::add(&self.shared.stats.sealed, 1);
             sealed.push(Some(out));
         }
