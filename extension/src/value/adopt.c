@@ -46,6 +46,7 @@ typedef struct Stock
 	int			count;
 	CfdFid	   *fids;			/* NULL: none have been leased yet */
 	int			wanted;			/* how many the row needs */
+	bool		asked;			/* the lease has some of them */
 } Stock;
 
 /* FIDs of a table. */
@@ -188,7 +189,7 @@ take_lease(Stocks *stocks, const CfdReadLeaseAnswer *read, int size)
 		int			left = stock->count - stock->used;
 		int			count = left;
 
-		if (!is_short(stock))
+		if (!stock->asked)
 			continue;
 		fids = MemoryContextAlloc(TopMemoryContext, (left + size) * sizeof(CfdFid));
 		if (left > 0)
@@ -211,7 +212,26 @@ take_lease(Stocks *stocks, const CfdReadLeaseAnswer *read, int size)
 		cfd_violation("a lease of other identifiers");
 }
 
-/* Leases FIDs of all columns that have too few. Returns whether each has enough. */
+/*
+ * Chooses the columns to lease FIDs of: if one has too few, all that will soon
+ * have, so that they do not ask one after the other. Returns whether any has too few.
+ */
+static bool
+choose(Stocks *stocks)
+{
+	bool		any = false;
+
+	for (int n = 0; n < stocks->columns; n++)
+	{
+		Stock	   *stock = &stocks->column[n];
+
+		any |= is_short(stock);
+		stock->asked = stock->count - stock->used < Max(stock->wanted, stocks->size / 2);
+	}
+	return any;
+}
+
+/* Leases FIDs if a column has too few. Returns whether each has enough. */
 static bool
 lease(Relation relation, Stocks *stocks)
 {
@@ -222,19 +242,19 @@ lease(Relation relation, Stocks *stocks)
 	uint32		length;
 	int			size = stocks->size;
 
+	if (!choose(stocks))
+		return true;
 	for (int n = 0; n < stocks->columns; n++)
 	{
 		const Stock *stock = &stocks->column[n];
 
-		if (!is_short(stock))
+		if (!stock->asked)
 			continue;
 		if (body.columns == CFD_LEASE_COLUMNS_MAX || stock->wanted > CFD_LEASE_MAX)
 			return false;
 		partitions[body.columns++] = stock->partition;
 		size = Max(size, stock->wanted);
 	}
-	if (body.columns == 0)
-		return true;
 	body.count = size;
 	answer = cfd_call(CFD_KIND_LEASE, &body, sizeof(body), partitions, body.columns * sizeof(uint32), &length);
 	CFD_DECODE(lease_answer, answer, length, &read);
