@@ -290,6 +290,15 @@ is_for_columns(const Stocks *stocks, const CfdColumns *columns, const CfdPromoti
 	return fit && bytes <= RECORD_MAX;
 }
 
+/* A column may have been renamed since its FIDs were leased: later, others are leased. */
+static void
+lay_down(Stocks *stocks)
+{
+	for (int n = 0; n < stocks->columns; n++)
+		stocks->column[n].used = stocks->column[n].count;
+	stocks->refused = REFUSED_ROWS;
+}
+
 /* Gives a value the next FID of its column, and appends both to a record. */
 static void
 put_value(StringInfo record, Stock *stock, CfdPromotion *item)
@@ -362,8 +371,13 @@ cfd_adopt(Relation relation, CfdPromotion *items, int count)
 		return false;
 	/* The columns may have been freed meanwhile; they are the same. */
 	columns = cfd_open_columns(relation);
-	if (!is_current(stocks, columns) || !is_for_columns(stocks, columns, items, count))
+	if (!is_current(stocks, columns))
 		return false;
+	if (!is_for_columns(stocks, columns, items, count))
+	{
+		lay_down(stocks);
+		return false;
+	}
 	adopt(relation, stocks, columns, items, count);
 	return true;
 }
