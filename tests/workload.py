@@ -17,7 +17,7 @@ TABLES = """
 CREATE TABLE t{c} (id int PRIMARY KEY, v enc_int4, n enc_numeric(14, 2), s enc_text);
 CREATE TABLE done{c} (x int PRIMARY KEY);
 """
-# Of all clients but one: rows without indexed values are written in another way (batches/test_adopt.py).
+# Of all clients but one: rows without indexed values may be adopted (batches/test_adopt.py).
 INDEX = "CREATE INDEX t{c}_v ON t{c} (v)"
 BALANCE = 1000
 

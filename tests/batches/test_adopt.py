@@ -1,9 +1,10 @@
-"""Rows whose values the client has fitted to their columns are stored without waiting for the keeper
-(proxy setting fit_values; docs/durability.md, "Leased identifiers").
+"""Rows whose values the client has fitted to their columns are stored without waiting for the
+keeper (proxy setting fit_values; docs/durability.md, "Leased identifiers").
 
 Right: the same rows and errors as with plaintext, in the same statements; no statement waits, the
-commit once. Bugs: a value that is not coerced as PostgreSQL does, or stored before it is certain; an
-error at the commit instead of the statement; a row that another session reads before its values are there.
+commit once. Bugs: a value that is not coerced as PostgreSQL does, or stored before it is certain;
+an error at the commit instead of the statement; a row that another session reads before its values
+are there.
 """
 
 import datetime
@@ -13,7 +14,9 @@ import psycopg
 import pytest
 from psycopg.types.numeric import Int4
 
-COLUMNS = "id int PRIMARY KEY, v {0}int4, s {0}varchar(6), c {0}bpchar(4), n {0}numeric(7,2), d {0}date"
+COLUMNS = (
+    "id int PRIMARY KEY, v {0}int4, s {0}varchar(6), c {0}bpchar(4), n {0}numeric(7,2), d {0}date"
+)
 DAY = datetime.date(2024, 2, 29)
 PROMOTIONS = ("Promote", "PromoteSearch", "PromoteRuns")
 
@@ -28,7 +31,9 @@ def fitting(stack):
 def fit(stack, schema, fitting, app):
     with stack.connect_dba() as dba:
         dba.execute("GRANT pg_monitor TO app")
-    with psycopg.connect(fitting, autocommit=True, options=f"-c search_path={schema}") as connection:
+    with psycopg.connect(
+        fitting, autocommit=True, options=f"-c search_path={schema}"
+    ) as connection:
         connection.execute(f"CREATE TABLE t ({COLUMNS.format('enc_')})")
         connection.execute(f"CREATE TABLE p ({COLUMNS.format('')})")
         yield connection
@@ -101,15 +106,26 @@ def test_no_statement_waits(fit):
     with Counted(fit) as sent, fit.transaction():
         for i in range(100, 400):
             insert(fit, i)
-    assert sent.promotions() == 0 and 1 <= sent["Lease"] <= 5
+    assert sent.promotions() == 0
+    assert 1 <= sent["Lease"] <= 5
     assert fit.execute("SELECT sum(v) FROM t WHERE id >= 100").fetchone()[0] == sum(range(100, 400))
 
 
 def test_as_plaintext(fit):
     both(fit, LITERAL.format(1))
-    both(fit, "INSERT INTO TABLE VALUES (2, -2147483648, 'abcdef   ', 'a', 99999.994, '0001-01-01')")
-    both(fit, "INSERT INTO TABLE VALUES (3, 5, '', '', -0.005, 'epoch'), (4, 6, 'ä''ö', 'äöü', 1e3, '2024-1-2')")
-    both(fit, "INSERT INTO TABLE VALUES (%s, %s, %s, %s, %s, %s)", (5, Int4(1), "12345 ", "x ", Decimal("1.005"), DAY))
+    both(
+        fit, "INSERT INTO TABLE VALUES (2, -2147483648, 'abcdef   ', 'a', 99999.994, '0001-01-01')"
+    )
+    both(
+        fit,
+        "INSERT INTO TABLE VALUES (3, 5, '', '', -0.005, 'epoch'),"
+        " (4, 6, 'ä''ö', 'äöü', 1e3, '2024-1-2')",
+    )
+    both(
+        fit,
+        "INSERT INTO TABLE VALUES (%s, %s, %s, %s, %s, %s)",
+        (5, Int4(1), "12345 ", "x ", Decimal("1.005"), DAY),
+    )
     both(fit, "UPDATE TABLE SET s = 'long' || id, n = 12.345 WHERE id = 1")
     both(fit, "UPDATE TABLE SET n = %s, s = NULL WHERE id > 3", (Decimal("0.125"),))
     assert len(same(fit)) == 5
@@ -132,25 +148,26 @@ def test_as_plaintext(fit):
 
 
 def test_what_is_promoted(fit):
-    """An indexed value may be compared by others before the commit; a computed one is not sealed."""
+    """An indexed value may be compared by others before the commit; a computed one is not
+    sealed."""
     insert(fit, 1)
     fit.execute("CREATE INDEX ON t (v)")
     with Counted(fit) as sent:
         insert(fit, 2)
-    assert sent["Adopt"] == 0 and sent.promotions() == 1
+    assert (sent["Adopt"], sent.promotions()) == (0, 1)
     with Counted(fit) as sent:
         fit.execute("UPDATE t SET s = 'new' WHERE id = 2")
-    assert sent["Adopt"] == 1 and sent.promotions() == 0
+    assert (sent["Adopt"], sent.promotions()) == (1, 0)
     fit.execute("SET enable_seqscan = off")
     assert fit.execute("SELECT s FROM t WHERE v = 2").fetchall() == [("new",)]
     with Counted(fit) as sent:
         fit.execute("UPDATE t SET n = n + 1, s = 'other' WHERE id = 2")
-    assert sent["Adopt"] == 0 and sent.promotions() == 1
+    assert (sent["Adopt"], sent.promotions()) == (0, 1)
     fit.execute("DROP INDEX t_v_idx")
     fit.execute("SET confide.adopt = off")
     with Counted(fit) as sent:
         insert(fit, 3)
-    assert sent["Adopt"] == 0 and sent.promotions() == 1
+    assert (sent["Adopt"], sent.promotions()) == (0, 1)
     # A name that the envelope does not say any more.
     fit.execute("SET confide.adopt = on")
     fit.execute("ALTER TABLE t RENAME COLUMN v TO w")

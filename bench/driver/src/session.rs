@@ -8,7 +8,7 @@ use client::copy::CopyStream;
 use client::{Handshake, LiteralCache, Protected, TypeMap, description};
 use envelope::{PublicKey, SecretKey};
 use rewrite::report::Report;
-use rewrite::{Catalog, Fit, ParamUse, Schema};
+use rewrite::{Catalog, Fit, Schema};
 
 use crate::waits::{Counting, Waits};
 use crate::wire::{Address, Connection, Error, Fields, Result};
@@ -297,14 +297,8 @@ fn rewritten(
         library.session.seal_literal(secret, true, &mut cache)
     })?;
     let copy = statement.copy.clone();
-    let fits = statement
-        .params
-        .iter()
-        .filter_map(|(number, used)| match used {
-            ParamUse::Protected { fits, .. } => fits.map(|fit| (*number, fit)),
-            _ => None,
-        });
-    let fits = fits.collect();
+    let fit = |(number, used): (&u32, &rewrite::ParamUse)| Some((*number, *used.fits()?));
+    let fits = statement.params.iter().filter_map(fit).collect();
     Ok((text + &library.session.grants(&statements)?, copy, fits))
 }
 

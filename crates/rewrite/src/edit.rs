@@ -3,7 +3,7 @@
 //! Invariant: only the caller's sealing function sees the value of a [`Secret`]; its `Debug` output
 //! does not contain it.
 
-use crate::statement::Fit;
+use crate::fit::Fit;
 use contract::TypeCode;
 use contract::soft::{Column, Purpose};
 use std::fmt;

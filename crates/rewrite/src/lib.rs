@@ -38,6 +38,7 @@ mod edit;
 mod effect;
 mod escaped;
 mod finish;
+mod fit;
 mod immutable;
 mod infer;
 mod kind;
@@ -76,6 +77,7 @@ pub use edit::{
     Edit, Form, Piece, PositionMap, Secret, apply_edits, apply_edits_in, character_position,
 };
 pub use escaped::analyze_escaped;
+pub use fit::Fit;
 pub use infer::key;
 pub use memo::Memo;
 pub use past::undone;
@@ -84,7 +86,6 @@ pub use refusal::Refusal;
 pub use relation::{Column, ColumnType, Relation};
 pub use schema::{RoutineBody, Row, Schema, UserFunction};
 pub use statement::{
-    Fit, ParamUse, Prepared, PreparedInfo, RECODING, Recoding, Statement, StatementKind,
-    Transaction,
+    ParamUse, Prepared, PreparedInfo, RECODING, Recoding, Statement, StatementKind, Transaction,
 };
 pub use twins::show_plain;

@@ -2,6 +2,7 @@
 
 use crate::copy::CopyPlan;
 use crate::edit::{Edit, Piece};
+use crate::fit::Fit;
 use contract::TypeCode;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -197,18 +198,6 @@ pub enum Transaction {
     TwoPhase,
 }
 
-/// The column that a value is only assigned to, so that the client may give it the column's type and
-/// modifier.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Fit {
-    /// Its identity ([`grant::Column::id`]).
-    pub column: [u8; 16],
-    /// Its type.
-    pub code: TypeCode,
-    /// Its type modifier.
-    pub typmod: i32,
-}
-
 /// What a parameter is combined with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ParamUse {
@@ -242,6 +231,15 @@ pub enum ParamUse {
 }
 
 impl ParamUse {
+    /// The column that the parameter is only assigned to.
+    #[must_use]
+    pub fn fits(&self) -> Option<&Fit> {
+        match self {
+            ParamUse::Protected { fits, .. } => fits.as_ref(),
+            _ => None,
+        }
+    }
+
     /// The same for a parameter that is also used otherwise.
     pub(crate) fn elsewhere(self) -> ParamUse {
         match self {

@@ -5,7 +5,7 @@
 //! combined with each other are united (union-find): if one of a group is later combined with
 //! something protected, all of them become protected.
 
-use crate::statement::Fit;
+use crate::fit::Fit;
 use contract::TypeCode;
 use contract::soft::{Column, Purpose};
 use std::ops::Range;

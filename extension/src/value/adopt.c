@@ -81,7 +81,7 @@ drop_stock(Stocks *stocks)
 }
 
 static bool
-is_current(const Stocks *stocks, const CfdColumns *columns)
+stocks_are_current(const Stocks *stocks, const CfdColumns *columns)
 {
 	if (stocks->generation != cfd_channel.generation || stocks->clients != cfd_channel.clients ||
 		stocks->columns != columns->count)
@@ -111,7 +111,7 @@ stocks_of(Relation relation, const CfdColumns *columns)
 	stocks = hash_search(tables, &oid, HASH_ENTER, &found);
 	if (!found)
 		memset((char *) stocks + sizeof(Oid), 0, sizeof(Stocks) - sizeof(Oid));
-	if (found && is_current(stocks, columns))
+	if (found && stocks_are_current(stocks, columns))
 		return stocks;
 	drop_stock(stocks);
 	stocks->column = MemoryContextAllocZero(TopMemoryContext, columns->count * sizeof(Stock));
@@ -126,7 +126,7 @@ stocks_of(Relation relation, const CfdColumns *columns)
 }
 
 static int
-column_of(const CfdColumns *columns, uint32 partition)
+stocks_column(const CfdColumns *columns, uint32 partition)
 {
 	int			n = 0;
 
@@ -144,7 +144,7 @@ all_fit(Relation relation, const CfdColumns *columns, const CfdPromotion *items,
 
 	for (int i = 0; i < count && fit; i++)
 	{
-		int			n = column_of(columns, items[i].partition);
+		int			n = stocks_column(columns, items[i].partition);
 		CfdSealed	sealed;
 
 		fit = n < columns->count && cfd_sealed_find(items[i].fid, &sealed) &&
@@ -161,12 +161,12 @@ all_fit(Relation relation, const CfdColumns *columns, const CfdPromotion *items,
 
 /* Sets how many FIDs of each column are needed. */
 static void
-want(Stocks *stocks, const CfdColumns *columns, const CfdPromotion *items, int count)
+stocks_want(Stocks *stocks, const CfdColumns *columns, const CfdPromotion *items, int count)
 {
 	for (int n = 0; n < stocks->columns; n++)
 		stocks->column[n].wanted = 0;
 	for (int i = 0; i < count; i++)
-		stocks->column[column_of(columns, items[i].partition)].wanted++;
+		stocks->column[stocks_column(columns, items[i].partition)].wanted++;
 }
 
 static bool
@@ -217,7 +217,7 @@ take_lease(Stocks *stocks, const CfdReadLeaseAnswer *read, int size)
  * have, so that they do not ask one after the other. Returns whether any has too few.
  */
 static bool
-choose(Stocks *stocks)
+stocks_choose(Stocks *stocks)
 {
 	bool		any = false;
 
@@ -233,7 +233,7 @@ choose(Stocks *stocks)
 
 /* Leases FIDs if a column has too few. Returns whether each has enough. */
 static bool
-lease(Relation relation, Stocks *stocks)
+stocks_lease(Relation relation, Stocks *stocks)
 {
 	uint32		partitions[CFD_LEASE_COLUMNS_MAX];
 	CfdWireLease body = {0};
@@ -242,7 +242,7 @@ lease(Relation relation, Stocks *stocks)
 	uint32		length;
 	int			size = stocks->size;
 
-	if (!choose(stocks))
+	if (!stocks_choose(stocks))
 		return true;
 	for (int n = 0; n < stocks->columns; n++)
 	{
@@ -280,7 +280,7 @@ is_for_columns(const Stocks *stocks, const CfdColumns *columns, const CfdPromoti
 
 	for (int i = 0; i < count && fit; i++)
 	{
-		const Stock *stock = &stocks->column[column_of(columns, items[i].partition)];
+		const Stock *stock = &stocks->column[stocks_column(columns, items[i].partition)];
 		CfdSealed	sealed;
 
 		fit = cfd_sealed_find(items[i].fid, &sealed) &&
@@ -301,7 +301,7 @@ lay_down(Stocks *stocks)
 
 /* Gives a value the next FID of its column, and appends both to a record. */
 static void
-put_value(StringInfo record, Stock *stock, CfdPromotion *item)
+adopt_put(StringInfo record, Stock *stock, CfdPromotion *item)
 {
 	CfdSealed	sealed;
 	uint32		length;
@@ -320,7 +320,7 @@ put_value(StringInfo record, Stock *stock, CfdPromotion *item)
 
 /* Sends the record to the keeper and writes it to the WAL. Its errors are told before the commit. */
 static void
-announce(Relation relation, const StringInfoData *record)
+adopt_announce(Relation relation, const StringInfoData *record)
 {
 	bool		outstanding = cfd_channel.outstanding;
 
@@ -334,7 +334,7 @@ announce(Relation relation, const StringInfoData *record)
 }
 
 static void
-adopt(Relation relation, Stocks *stocks, const CfdColumns *columns, CfdPromotion *items, int count)
+adopt_row(Relation relation, Stocks *stocks, const CfdColumns *columns, CfdPromotion *items, int count)
 {
 	StringInfoData record;
 
@@ -342,8 +342,8 @@ adopt(Relation relation, Stocks *stocks, const CfdColumns *columns, CfdPromotion
 	appendStringInfoChar(&record, RECORD_VERSION);
 	appendStringInfoChar(&record, RECORD_KIND);
 	for (int i = 0; i < count; i++)
-		put_value(&record, &stocks->column[column_of(columns, items[i].partition)], &items[i]);
-	announce(relation, &record);
+		adopt_put(&record, &stocks->column[stocks_column(columns, items[i].partition)], &items[i]);
+	adopt_announce(relation, &record);
 	pfree(record.data);
 	cfd_after_operation();
 }
@@ -366,19 +366,19 @@ cfd_adopt(Relation relation, CfdPromotion *items, int count)
 		stocks->refused--;
 		return false;
 	}
-	want(stocks, columns, items, count);
-	if (!lease(relation, stocks))
+	stocks_want(stocks, columns, items, count);
+	if (!stocks_lease(relation, stocks))
 		return false;
 	/* The columns may have been freed meanwhile; they are the same. */
 	columns = cfd_open_columns(relation);
-	if (!is_current(stocks, columns))
+	if (!stocks_are_current(stocks, columns))
 		return false;
 	if (!is_for_columns(stocks, columns, items, count))
 	{
 		lay_down(stocks);
 		return false;
 	}
-	adopt(relation, stocks, columns, items, count);
+	adopt_row(relation, stocks, columns, items, count);
 	return true;
 }
 

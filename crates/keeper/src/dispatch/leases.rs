@@ -15,7 +15,7 @@ use crate::session::Client;
 use contract::codec::{Fixed, List};
 use contract::message::table::Run;
 use contract::message::{LEASE_COLUMNS_MAX, LEASE_MAX};
-use contract::{Fid, answer, body};
+use contract::{Fid, Kind, answer, body};
 use redo::{Adopted, Item};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -242,8 +242,9 @@ impl Connection {
 
     /// Everything that was sent before has been dealt with. A value that was refused is told again, since the
     /// database forgets errors when it goes back to a savepoint.
-    pub(super) fn fence(&self) -> Result<(), Failure> {
-        self.held.refused.clone().map_or(Ok(()), Err)
+    pub(super) fn fence(&self, kind: Kind) -> Result<(), Failure> {
+        let refused = self.held.refused.clone().filter(|_| kind == Kind::Fence);
+        refused.map_or(Ok(()), Err)
     }
 
     pub(super) fn adopt(&mut self, body: body::Adopt<'_>) -> Result<(), Failure> {

@@ -377,10 +377,7 @@ impl Core {
                 sealed.push(Some(out));
                 continue;
             }
-            let fit = match used {
-                Some(ParamUse::Protected { fits, .. }) => fits.as_ref(),
-                _ => None,
-            };
+            let fit = used.and_then(ParamUse::fits);
             self.session
                 .seal_assigned((target, fit), bind.format(at), value, &mut out)?;
             Stats::add(&self.shared.stats.sealed, 1);

@@ -1,10 +1,10 @@
 //! `INSERT`, `UPDATE`, `DELETE`.
 
 use super::{Infer, Res, location};
+use crate::fit::Fit;
 use crate::refusal::Refusal;
 use crate::relation::{ColumnType, Relation};
 use crate::scope::{Cols, Entry, Frame};
-use crate::statement::Fit;
 use crate::value::{LeafKind, Val};
 use contract::TypeCode;
 use pg_query::protobuf::{
