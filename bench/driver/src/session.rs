@@ -8,7 +8,7 @@ use client::copy::CopyStream;
 use client::{Handshake, LiteralCache, Protected, TypeMap, description};
 use envelope::{PublicKey, SecretKey};
 use rewrite::report::Report;
-use rewrite::{Catalog, Schema};
+use rewrite::{Catalog, Fit, Schema};
 
 use crate::waits::{Counting, Waits};
 use crate::wire::{Address, Connection, Error, Fields, Result};
@@ -46,6 +46,8 @@ pub struct Statement {
     /// Envelopes are sent in binary format, all else as text; empty: all is text.
     parameter_formats: Vec<i16>,
     column_formats: Vec<i16>,
+    /// The columns that parameters are only assigned to.
+    fits: BTreeMap<u32, Fit>,
 }
 
 impl Statement {
@@ -65,6 +67,7 @@ impl Statement {
             name,
             parameters,
             columns,
+            fits: BTreeMap::new(),
         }
     }
 }
@@ -149,7 +152,18 @@ impl Session {
                 (Some(value), Some(Protected::Scalar(code)), Some(library)) => {
                     let mut sealed = Vec::with_capacity(value.len() + 64);
                     let session = &library.session;
-                    session.seal_text_as_binary(*code, value.as_bytes(), &mut sealed)?;
+                    let value = value.as_bytes();
+                    let fit = statement.fits.get(&(bound.len() as u32 + 1));
+                    let fit = fit.filter(|fit| fit.code == *code);
+                    let fitted = match fit {
+                        Some(fit) => {
+                            session.seal_fitted(fit, client::TEXT, value, false, &mut sealed)?
+                        }
+                        None => false,
+                    };
+                    if !fitted {
+                        session.seal_text_as_binary(*code, value, &mut sealed)?;
+                    }
                     Some(sealed)
                 }
                 (Some(value), Some(target), Some(library)) => {
@@ -181,7 +195,7 @@ impl Session {
             statement.parameter_formats.clear();
             return Ok(statement);
         };
-        let text = rewritten(library, sql)?.0;
+        let (text, _, fits) = rewritten(library, sql)?;
         let (mut parameters, mut rows) = self.connection.prepare(&name, &text)?;
         library.session.all_answered();
         let types = &library.session.types;
@@ -190,11 +204,12 @@ impl Session {
             false => description::rows(&mut rows, types)?,
         };
         let parameters = description::parameters(&mut parameters, types)?;
-        Ok(Statement::new(
-            name,
-            parameters.into_iter().map(|oid| types.get(oid)).collect(),
-            columns.into_iter().map(|c| c.protected).collect(),
-        ))
+        let parameters = parameters.into_iter().map(|oid| types.get(oid)).collect();
+        let columns = columns.into_iter().map(|c| c.protected).collect();
+        Ok(Statement {
+            fits,
+            ..Statement::new(name, parameters, columns)
+        })
     }
 
     /// Loads what `fill` gives, piece by piece (text format), into a table.
@@ -202,7 +217,7 @@ impl Session {
         let (text, mut stream) = match &mut self.library {
             None => (sql.to_owned(), None),
             Some(library) => {
-                let (text, plan) = rewritten(library, sql)?;
+                let (text, plan, _) = rewritten(library, sql)?;
                 let plan = plan.ok_or_else(|| Error::new("not a COPY"))?;
                 (text, CopyStream::new(&plan)?)
             }
@@ -267,8 +282,11 @@ fn open_row(
 }
 
 /// The statement for the server, with its literals sealed and its grant behind it, and its
-/// COPY plan.
-fn rewritten(library: &mut Library, sql: &str) -> Result<(String, Option<rewrite::CopyPlan>)> {
+/// COPY plan, and the columns that parameters are assigned to.
+fn rewritten(
+    library: &mut Library,
+    sql: &str,
+) -> Result<(String, Option<rewrite::CopyPlan>, BTreeMap<u32, Fit>)> {
     let statements = rewrite::analyze(sql, &library.schema)
         .map_err(|refusal| client::Failure::from_refusal(&refusal, sql))?;
     let statement = statements
@@ -279,12 +297,16 @@ fn rewritten(library: &mut Library, sql: &str) -> Result<(String, Option<rewrite
         library.session.seal_literal(secret, true, &mut cache)
     })?;
     let copy = statement.copy.clone();
-    Ok((text + &library.session.grants(&statements)?, copy))
+    let fit = |(number, used): (&u32, &rewrite::ParamUse)| Some((*number, *used.fits()?));
+    let fits = statement.params.iter().filter_map(fit).collect();
+    Ok((text + &library.session.grants(&statements)?, copy, fits))
 }
 
 /// The handshake with the keeper, and what the library must know of the database.
 fn begin(connection: &mut Connection, keys: &Keys) -> Result<Library> {
     let mut session = client::Session::default();
+    // As a proxy would.
+    session.fits = std::env::var("CONFIDE_PROXY_FIT_VALUES").is_ok_and(|fits| fits == "true");
     for (name, value) in &connection.settings {
         session.parameter_status(name, value);
     }

@@ -174,6 +174,7 @@ mod tests {
                 form: Form::Text(text.into(), None),
                 position,
                 meets,
+                fits: None,
             })],
         };
         let int4 = Some(TypeCode::Int4);

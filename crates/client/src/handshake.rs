@@ -50,6 +50,7 @@ impl Handshake {
             );
         }
         let (message, keys) = self.initiator.finish()?;
+        let storing = Sealer::storing(&keys.storing()?)?;
         let (sealer, opener) = keys.into_client()?;
         Ok(Offer {
             keeper,
@@ -57,6 +58,7 @@ impl Handshake {
             since,
             sealer,
             opener,
+            storing,
         })
     }
 }
@@ -72,6 +74,7 @@ pub struct Offer {
     pub(crate) since: Instant,
     pub(crate) sealer: Sealer,
     pub(crate) opener: Opener,
+    pub(crate) storing: Sealer,
 }
 
 impl Offer {

@@ -23,6 +23,7 @@ mod delivered;
 pub mod description;
 mod encode;
 mod error;
+mod fitted;
 mod handshake;
 mod lease;
 mod session;

@@ -8,11 +8,12 @@ use contract::envelope::{FLAG_GRANT, FLAG_HANDLE, FLAG_TEXT, Origin, TEXT_PREFIX
 use contract::soft::{Column, Purpose};
 use envelope::{Envelope, Opener, Sealer, format};
 use grant::Lease;
-use rewrite::{Form, Secret};
+use rewrite::{Fit, Form, Secret};
 use values::Env;
 
 use crate::carried::{self, Carried};
 use crate::delivered::Delivered;
+use crate::fitted;
 use crate::lease::{Due, Term};
 use crate::soft::Keyring;
 use crate::{Failure, Offer, Protected, Shown, TypeMap, array, blame};
@@ -52,7 +53,12 @@ pub struct Session {
     pub restoring: bool,
     /// The keys for encoding values of the family `soft_`, if there is a master key.
     pub soft: Option<Arc<Keyring>>,
+    /// Values that are only assigned to a column are fitted to it and sealed for it, so that the database can store
+    /// them without waiting for the keeper.
+    pub fits: bool,
     keys: Option<(Sealer, Opener)>,
+    /// Seals what fits a column; it is used only while there are keys.
+    storing: Option<Sealer>,
     term: Option<Term>,
     /// Keys of columns, received with results.
     delivered: Delivered,
@@ -65,6 +71,7 @@ impl Session {
     pub fn begin(&mut self, offer: Offer) {
         self.term = Term::of(offer.keeper.evidence.lease, offer.since);
         self.keys = Some((offer.sealer, offer.opener));
+        self.storing = Some(offer.storing);
         self.generation += 1;
         self.carried = Carried::default();
         self.delivered = Delivered::default();
@@ -180,6 +187,14 @@ impl Session {
         if self.passes(text) {
             return Ok(String::from_utf8_lossy(text).into_owned());
         }
+        let mut fitted = Vec::new();
+        if let Some(fit) = &secret.fits
+            && self.seal_fitted(fit, TEXT, text, handle, &mut fitted)?
+        {
+            let mut out = String::new();
+            envelope::format::to_text(&fitted, &mut out);
+            return Ok(out);
+        }
         let key = (code, typmod, text.clone());
         if let Some(made) = cache.made.get(&key) {
             return Ok(made.clone());
@@ -202,6 +217,57 @@ impl Session {
         }
         cache.made.insert(key, out.clone());
         Ok(out)
+    }
+
+    /// Appends the binary envelope of a value that fits a column (of the type's text or binary format), and
+    /// returns true; or false if it does not fit, or only the server can tell.
+    pub fn seal_fitted(
+        &self,
+        fit: &Fit,
+        format: i16,
+        value: &[u8],
+        handle: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, Failure> {
+        self.keys()?;
+        let Some(sealer) = self.storing.as_ref().filter(|_| self.fits) else {
+            return Ok(false);
+        };
+        let Some(plain) = fitted::fit(fit, format == TEXT, value, &self.env) else {
+            return Ok(false);
+        };
+        let target = envelope::Target {
+            column: fit.column,
+            typmod: fit.typmod,
+        };
+        let flag = if handle { FLAG_HANDLE } else { 0 };
+        sealer.seal_fitted(fit.code as u8, flag, &target, &plain, out)?;
+        Ok(true)
+    }
+
+    /// Like [`Session::seal`], for a parameter that is only assigned to a column.
+    pub fn seal_assigned(
+        &self,
+        (target, fit): (Protected, Option<&Fit>),
+        format: i16,
+        value: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Failure> {
+        let mut fitted = Vec::new();
+        match fit.filter(|fit| target == Protected::Scalar(fit.code)) {
+            Some(fit) if self.seal_fitted(fit, format, value, false, &mut fitted)? => {
+                match format == TEXT {
+                    true => {
+                        let mut text = String::new();
+                        envelope::format::to_text(&fitted, &mut text);
+                        out.extend_from_slice(text.as_bytes());
+                    }
+                    false => out.append(&mut fitted),
+                }
+                Ok(())
+            }
+            _ => self.seal(target, format, value, out),
+        }
     }
 
     /// Appends the envelope (or the array of envelopes) for a value given by the client, in the

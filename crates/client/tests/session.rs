@@ -23,6 +23,7 @@ fn the_same_literal_is_the_same_envelope() {
         form: Form::Text(b"abc".to_vec(), code),
         position: at,
         meets: None,
+        fits: None,
     };
     let mut cache = LiteralCache::default();
     let mut seal = |s: &Secret, handle| session.seal_literal(s, handle, &mut cache).unwrap();

@@ -92,6 +92,18 @@ impl Column {
             column: column.to_owned(),
         }
     }
+
+    /// Its identity in the keeper and in envelopes.
+    #[must_use]
+    pub fn id(&self) -> [u8; 16] {
+        let mut text = Vec::new();
+        for name in [&self.schema, &self.relation, &self.column] {
+            text.extend_from_slice(name.as_bytes());
+            text.push(0);
+        }
+        let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &text);
+        digest.as_ref().first_chunk().copied().unwrap_or_default()
+    }
 }
 
 impl std::fmt::Display for Column {

@@ -169,7 +169,7 @@ impl Default for Config {
             answer_cache: Bytes(0),
             read_ahead: true,
             deliver: true,
-            lease: false,
+            lease: true,
             probe_bytes: Bytes(64 << 10),
             probe_interval_ms: 100,
             session_memory_limit: Bytes(1 << 30),

@@ -109,13 +109,7 @@ impl Provenance {
 
 /// The identity of a column.
 pub fn column_id(column: &Column) -> ColumnId {
-    let mut text = Vec::new();
-    for name in [&column.schema, &column.relation, &column.column] {
-        text.extend_from_slice(name.as_bytes());
-        text.push(0);
-    }
-    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &text);
-    digest.as_ref().first_chunk().copied().unwrap_or_default()
+    column.id()
 }
 
 #[cfg(test)]

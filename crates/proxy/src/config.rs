@@ -79,6 +79,9 @@ pub struct Config {
     /// New sessions read the whole schema again if this much time has passed since it was last
     /// read. Changes that a superuser makes to the catalogs by hand are not reported.
     pub schema_max_age_seconds: u64,
+    /// Whether values that are only assigned to a column are fitted to it and sealed for it, so that a keeper that
+    /// leases identifiers stores them without an answer (docs/durability.md).
+    pub fit_values: bool,
     /// Number of seconds that open connections are given to end at shutdown.
     pub shutdown_seconds: u64,
     /// `HOST:PORT` of the HTTP server for monitoring (`/metrics`, `/healthz`). Empty: none.
@@ -125,6 +128,7 @@ impl Default for Config {
             max_message_bytes: 1 << 30,
             connect_timeout_seconds: 10,
             schema_max_age_seconds: 30,
+            fit_values: false,
             shutdown_seconds: 10,
             metrics_listen: String::new(),
             admin_database: "confide".into(),

@@ -359,6 +359,11 @@ fn understood(
     outcome: Outcome,
     clear_values: bool,
 ) -> Analysis {
+    let outcome = match traits.kind {
+        StatementKind::Dml | StatementKind::Prepare { .. } => outcome,
+        // A definition keeps its constants.
+        _ => outcome.without_fits(),
+    };
     let Outcome {
         edits,
         params,

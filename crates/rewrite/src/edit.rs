@@ -3,6 +3,7 @@
 //! Invariant: only the caller's sealing function sees the value of a [`Secret`]; its `Debug` output
 //! does not contain it.
 
+use crate::fit::Fit;
 use contract::TypeCode;
 use contract::soft::{Column, Purpose};
 use std::fmt;
@@ -36,6 +37,8 @@ pub struct Secret {
     /// The type whose input function will read the text, if that is certain. Used only to determine
     /// which literal an error is about, and never sent.
     pub meets: Option<TypeCode>,
+    /// The column that it is assigned to, if that is its only use.
+    pub fits: Option<Fit>,
 }
 
 /// The representation of a value.

@@ -21,6 +21,21 @@ pub(crate) struct Outcome {
     pub open: Vec<Range<usize>>,
 }
 
+impl Outcome {
+    /// The same where values may go elsewhere than into their columns.
+    pub fn without_fits(mut self) -> Outcome {
+        for piece in self.edits.iter_mut().flat_map(|edit| &mut edit.pieces) {
+            if let Piece::Envelope(secret) = piece {
+                secret.fits = None;
+            }
+        }
+        self.params
+            .values_mut()
+            .for_each(|used| *used = used.elsewhere());
+        self
+    }
+}
+
 impl Infer<'_> {
     /// What each parameter is combined with, according to the current state of the inference.
     /// Conflicts are detected at the end.
@@ -125,6 +140,7 @@ impl Infer<'_> {
                 form,
                 position,
                 meets: leaf.meets,
+                fits: leaf.fit(),
             })
         };
         let cast = |code: TypeCode| Piece::Text(format!("::pg_catalog.{}", code.enc_name()));
@@ -240,17 +256,26 @@ fn note_param(
         (true, Some(element)) => ParamUse::ProtectedArray {
             declared: element.or(said),
         },
-        (true, None) => ParamUse::Protected { declared },
+        (true, None) => ParamUse::Protected {
+            declared,
+            fits: leaf.fit(),
+        },
         (false, _) if leaf.met_plain => ParamUse::Plain,
         (false, _) => ParamUse::Undecided,
     };
-    let before = params.get(&number).copied().unwrap_or(ParamUse::Undecided);
+    let Some(before) = params.get(&number).copied() else {
+        params.insert(number, this);
+        return Ok(());
+    };
     let together = match (before, this) {
-        (ParamUse::Undecided, other) | (other, ParamUse::Undecided) => other,
+        (ParamUse::Undecided, other) | (other, ParamUse::Undecided) => other.elsewhere(),
         (a, b) if a == b => a,
         (a, b) if let Some(both) = both_soft(a, b) => both,
-        (ParamUse::Protected { declared: a }, ParamUse::Protected { declared: b }) => {
-            ParamUse::Protected { declared: a.or(b) }
+        (ParamUse::Protected { declared: a, .. }, ParamUse::Protected { declared: b, .. }) => {
+            ParamUse::Protected {
+                declared: a.or(b),
+                fits: None,
+            }
         }
         (ParamUse::ProtectedArray { declared: a }, ParamUse::ProtectedArray { declared: b }) => {
             ParamUse::ProtectedArray { declared: a.or(b) }
@@ -302,6 +327,7 @@ fn array_pieces(text: &[u8], element: Option<TypeCode>, position: usize) -> Opti
                     form: Form::Text(item.into_bytes(), Some(code)),
                     position,
                     meets: None,
+                    fits: None,
                 }));
                 pieces.push(Piece::Text(format!("::pg_catalog.{}", code.enc_name())));
             }

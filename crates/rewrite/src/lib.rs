@@ -38,6 +38,7 @@ mod edit;
 mod effect;
 mod escaped;
 mod finish;
+mod fit;
 mod immutable;
 mod infer;
 mod kind;
@@ -76,6 +77,7 @@ pub use edit::{
     Edit, Form, Piece, PositionMap, Secret, apply_edits, apply_edits_in, character_position,
 };
 pub use escaped::analyze_escaped;
+pub use fit::Fit;
 pub use infer::key;
 pub use memo::Memo;
 pub use past::undone;

@@ -131,6 +131,7 @@ impl Signature {
             form: Form::Text(text, Some(t)),
             position: self.clause.start,
             meets: Some(t),
+            fits: None,
         })
     }
 

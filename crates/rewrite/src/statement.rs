@@ -2,6 +2,7 @@
 
 use crate::copy::CopyPlan;
 use crate::edit::{Edit, Piece};
+use crate::fit::Fit;
 use contract::TypeCode;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -207,6 +208,8 @@ pub enum ParamUse {
     Protected {
         /// The type of a cast in the statement (`$1::date`).
         declared: Option<TypeCode>,
+        /// The column that it is assigned to, if that is its only use.
+        fits: Option<Fit>,
     },
     /// An array of protected values (`= ANY ($1)`): each element must be an envelope, and the
     /// declared type the array of the protected counterpart.
@@ -227,6 +230,28 @@ pub enum ParamUse {
     Plain,
     /// Nothing that determines a type (`SELECT $1`).
     Undecided,
+}
+
+impl ParamUse {
+    /// The column that the parameter is only assigned to.
+    #[must_use]
+    pub fn fits(&self) -> Option<&Fit> {
+        match self {
+            ParamUse::Protected { fits, .. } => fits.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The same for a parameter that is also used otherwise.
+    pub(crate) fn elsewhere(self) -> ParamUse {
+        match self {
+            ParamUse::Protected { declared, .. } => ParamUse::Protected {
+                declared,
+                fits: None,
+            },
+            other => other,
+        }
+    }
 }
 
 /// What a prepared statement's parameters are combined with, for `EXECUTE`.

@@ -242,7 +242,7 @@ impl Infer<'_> {
         self.cursors.extend_from_slice(&info.cursors);
         for (number, val) in (1u32..).zip(&vals) {
             let target = match info.params.get(&number) {
-                Some(ParamUse::Protected { declared }) => Val::enc(*declared),
+                Some(ParamUse::Protected { declared, .. }) => Val::enc(*declared),
                 Some(ParamUse::ProtectedArray { declared }) => {
                     for u in &val.leaves {
                         self.leaves.get_mut(u.id).array = Some(*declared);

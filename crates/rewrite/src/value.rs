@@ -5,6 +5,7 @@
 //! combined with each other are united (union-find): if one of a group is later combined with
 //! something protected, all of them become protected.
 
+use crate::fit::Fit;
 use contract::TypeCode;
 use contract::soft::{Column, Purpose};
 use std::ops::Range;
@@ -68,6 +69,8 @@ pub(crate) struct Leaf {
     pub looked_at: bool,
     /// The column that it is encoded for.
     pub soft: Option<Soft>,
+    /// The column that it is assigned to as it is.
+    pub fits: Option<Fit>,
     parent: LeafId,
     protected: bool,
 }
@@ -79,6 +82,18 @@ impl Leaf {
             self.kind,
             LeafKind::Null | LeafKind::Cast(_) | LeafKind::Written(..)
         )
+    }
+
+    /// The column that it is assigned to, if it gets no other type on its way.
+    pub fn fit(&self) -> Option<Fit> {
+        let fit = self.fits.filter(|_| self.array.is_none())?;
+        let same = |code: Option<TypeCode>| code.is_none_or(|code| code == fit.code);
+        let said = match &self.kind {
+            LeafKind::Str(_, said) | LeafKind::Param(_, said) => *said,
+            LeafKind::Typed(code, -1, _) => Some(*code),
+            _ => return None,
+        };
+        (same(said) && same(self.typed)).then_some(fit)
     }
 }
 
@@ -105,6 +120,7 @@ impl Leaves {
             tested: false,
             looked_at: false,
             soft: None,
+            fits: None,
             parent: id,
             protected: false,
         });

@@ -9,6 +9,7 @@
 
 #include "cell/cell.h"
 #include "order/ranks.h"
+#include "value/adopt.h"
 #include "value/delivery.h"
 #include "switch/switch.h"
 #include "result/results.h"
@@ -140,6 +141,7 @@ define_batch_settings(void)
 							PGC_USERSET,
 							0,
 							NULL, NULL, NULL);
+	cfd_adopt_init();
 	cfd_delivery_init();
 	cfd_switch_init();
 	cfd_gc_init();

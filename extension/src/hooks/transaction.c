@@ -19,6 +19,7 @@
 #include "hooks/hooks.h"
 #include "ledger/ledger.h"
 #include "miscadmin.h"
+#include "value/adopt.h"
 #include "value/delivery.h"
 #include "schema/schema.h"
 #include "utils/memutils.h"
@@ -147,11 +148,12 @@ move_drops(int from, int to)
 static void
 cfd_transaction_forget(void)
 {
-	if (cfd_channel.connected && (cfd_channel.outstanding || cfd_channel.deferred))
+	if (cfd_channel.connected && (cfd_channel.outstanding || cfd_channel.deferred || cfd_channel.unasked ||
+								  cfd_adopt_unconfirmed()))
 	{
 		cfd_channel.forget = true;
 		cfd_channel.ready = false;
-		cfd_channel.outstanding = cfd_channel.deferred = false;
+		cfd_channel.outstanding = cfd_channel.deferred = cfd_channel.unasked = false;
 	}
 }
 
@@ -165,17 +167,21 @@ transaction_event(XactEvent event, void *arg)
 			cfd_schema_before_commit();
 			/* If it waits, its answer brings all errors, and nothing is left to fence. */
 			cfd_ledger_before_commit();
+			cfd_adopt_before_commit();
 			cfd_fence_deferred();
 			cfd_transaction_reach_keeper();
 			break;
 		case XACT_EVENT_PRE_PREPARE:
 			cfd_ledger_before_prepare();
+			cfd_adopt_before_commit();
 			cfd_fence_outstanding();
 			break;
 		case XACT_EVENT_PARALLEL_PRE_COMMIT:
 			cfd_fence_outstanding();
 			break;
 		case XACT_EVENT_COMMIT:
+			/* Values that nobody has used. */
+			cfd_transaction_forget();
 			cfd_channel.clock_told = false;
 			cfd_ledger_ended(true);
 			cfd_schema_ended(true);
@@ -190,6 +196,7 @@ transaction_event(XactEvent event, void *arg)
 			cfd_schema_ended(false);
 			cfd_abort_writer(1);
 			cfd_transaction_forget();
+			cfd_adopt_ended();
 			move_drops(1, -1);
 			break;
 		case XACT_EVENT_PREPARE:

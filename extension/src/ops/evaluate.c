@@ -13,6 +13,7 @@
 #include "ops/sampled.h"
 #include "value/promote.h"
 #include "value/place.h"
+#include "value/sealed.h"
 #include "value/types.h"
 #include "utils/lsyscache.h"
 
@@ -254,11 +255,24 @@ cfd_hash_seeded(FunctionCallInfo fcinfo, uint32 program)
 	PG_RETURN_UINT64(hash);
 }
 
+/* Whether the client has given the value this modifier already. */
+static bool
+is_fitted(FmgrInfo *flinfo, CfdFid fid, int32 typmod)
+{
+	CfdSealed	sealed;
+
+	return cfd_sealed_find(fid, &sealed) && cfd_sealed_typmod(&sealed) == typmod &&
+		cfd_sealed_type(&sealed) == result_type(flinfo);
+}
+
 Datum
 cfd_typmod(FunctionCallInfo fcinfo, uint32 assignment, uint32 explicit_cast)
 {
 	int32		typmod = PG_GETARG_INT32(1);
 	bool		is_explicit = PG_NARGS() > 2 && PG_GETARG_BOOL(2);
+	CfdFid		fid = operand(fcinfo, 0);
 
+	if (is_fitted(fcinfo->flinfo, fid, typmod))
+		PG_RETURN_DATUM(UInt64GetDatum(fid));
 	return cfd_evaluate(fcinfo, is_explicit ? explicit_cast : assignment, typmod, 0, 1);
 }

@@ -64,7 +64,7 @@ cfd_channel_close(void)
 	ch.had_client = false;
 	ch.watched = ch.query_told = 0;
 	ch.sending = ch.ended = ch.violated = ch.clock_told = false;
-	ch.outstanding = ch.deferred = ch.forget = ch.held = false;
+	ch.outstanding = ch.deferred = ch.unasked = ch.forget = ch.held = false;
 	ch.due = ch.body_left = 0;
 	cfd_channel_lose_pending();
 	memset(&ch.settings, 0, sizeof(ch.settings));

@@ -83,6 +83,7 @@ typedef struct CfdChannel
 	bool		violated;		/* the keeper broke the protocol */
 	bool		outstanding;	/* one-way requests were sent since the last answer */
 	bool		deferred;		/* ... whose errors are told at the commit */
+	bool		unasked;		/* ... whose errors matter only to who uses their values */
 	bool		forget;			/* Forget must be sent before anything else */
 	bool		held;			/* do not wake the keeper before we wait */
 	bool		had_client;		/* a handshake has succeeded */

@@ -17,8 +17,10 @@
 #include "storage/bufmgr.h"
 #include "storage/bufpage.h"
 #include "session/pins.h"
+#include "value/adopt.h"
 #include "value/promote.h"
 #include "value/runs.h"
+#include "value/sealed.h"
 #include "index/insertion.h"
 #include "tableam/slots.h"
 #include "utils/rel.h"
@@ -279,13 +281,25 @@ promote_values(Relation relation, const CfdColumns *columns, TupleTableSlot **sl
 	if (total > 0)
 	{
 		cfd_pin_writer();
-		cfd_promote(relation, items, total);
+		if (!cfd_adopt(relation, items, total))
+			cfd_promote(relation, items, total);
 		for (int i = 0; i < count; i++)
 			done += cfd_slots_replace(columns, slots[i], items + done);
 		Assert(done == total);
 	}
 	if (items != stack)
 		pfree(items);
+}
+
+/* Whether a row begins with a value that may be adopted, as the others are then likely to be. */
+static bool
+begins_sealed(const CfdColumns *columns, TupleTableSlot *slot)
+{
+	CfdPromotion items[STACK_ITEMS];
+	CfdSealed	sealed;
+
+	return columns->count <= STACK_ITEMS && cfd_slots_collect(columns, slot, items) > 0 &&
+		cfd_sealed_find(items[0].fid, &sealed);
 }
 
 void
@@ -296,7 +310,7 @@ cfd_promote_slots(Relation relation, const List *numbers, TupleTableSlot **slots
 	if (!cfd_slots_has_values(in_slots(cfd_columns(relation), numbers), slots, count))
 		return;
 	columns = in_slots(cfd_open_columns(relation), numbers);
-	if (!promote_columns(relation, columns, slots, count))
+	if (begins_sealed(columns, slots[0]) || !promote_columns(relation, columns, slots, count))
 		promote_values(relation, columns, slots, count);
 }
 
@@ -326,6 +340,7 @@ promote_row(Relation relation, TupleTableSlot *slot, bool search, Relation other
 	int			numbers[STACK_ITEMS];
 	int			count;
 	int			total;
+	bool		adopted;
 
 	if (columns->count > STACK_ITEMS)
 	{
@@ -344,7 +359,9 @@ promote_row(Relation relation, TupleTableSlot *slot, bool search, Relation other
 	if (follower != NULL)
 		total += cfd_slots_collect(cfd_open_columns(other), follower, items + count);
 	cfd_pin_writer();
-	if (!search || !cfd_insertion_promote(relation, slot, items, numbers, count, total))
+	/* The history row of a ledger's version is promoted with it: such rows are not adopted. */
+	adopted = follower == NULL && cfd_adopt(relation, items, count);
+	if (!adopted && (!search || !cfd_insertion_promote(relation, slot, items, numbers, count, total)))
 		cfd_promote(relation, items, total);
 	/* What was done meanwhile may have freed them. */
 	columns = cfd_open_columns(relation);

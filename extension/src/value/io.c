@@ -29,6 +29,7 @@
 #include "value/batch.h"
 #include "value/io.h"
 #include "value/place.h"
+#include "value/sealed.h"
 #include "value/shown.h"
 #include "value/types.h"
 
@@ -152,6 +153,8 @@ well_formed(const unsigned char *envelope, size_t length)
 	switch (envelope[1])
 	{
 		case CFD_ORIGIN_CLIENT:
+			if (cfd_is_fitted(envelope))
+				return length >= least + CFD_ENVELOPE_TARGET_BYTES;
 			return length >= least + ((envelope[3] & CFD_ENVELOPE_FLAG_BATCH) != 0 ? CFD_ENVELOPE_COUNT_BYTES : 0);
 		case CFD_ORIGIN_KEEPER:
 			return true;
@@ -160,6 +163,22 @@ well_formed(const unsigned char *envelope, size_t length)
 		default:
 			return false;
 	}
+}
+
+/*
+ * A value that fits a column is in order: an error would be that of whoever uses
+ * it. So no statement waits for it.
+ */
+static void
+send_fitted(const CfdWirePutEnvelope *body, const unsigned char *envelope, size_t length, CfdPlace place)
+{
+	bool		outstanding = cfd_channel.outstanding;
+
+	cfd_send(CFD_KIND_PUT_ENVELOPE, body, sizeof(*body), envelope, length);
+	cfd_channel.outstanding = outstanding;
+	cfd_channel.unasked = true;
+	if (envelope[2] == body->t && place != CFD_PLACE_PERMANENT)
+		cfd_sealed_remember(cfd_place_arena(place), body->fid, envelope, length);
 }
 
 /* Has the keeper store an envelope in a new slot. */
@@ -172,7 +191,10 @@ put_envelope(const unsigned char *envelope, size_t length, uint8 type, int32 typ
 	cfd_begin();
 	fid = cfd_new_slot(cfd_place_arena(place));
 	body.fid = fid;
-	cfd_send(CFD_KIND_PUT_ENVELOPE, &body, sizeof(body), envelope, length);
+	if (cfd_is_fitted(envelope))
+		send_fitted(&body, envelope, length, place);
+	else
+		cfd_send(CFD_KIND_PUT_ENVELOPE, &body, sizeof(body), envelope, length);
 	if (place == CFD_PLACE_PERMANENT)
 		fid = cfd_make_constant(fid, type);
 	else

@@ -15,15 +15,18 @@ use crate::session::Client;
 use contract::codec::{Fixed, List};
 use contract::message::table::Run;
 use contract::message::{LEASE_COLUMNS_MAX, LEASE_MAX};
-use contract::{Fid, answer, body};
+use contract::{Fid, Kind, answer, body};
 use redo::{Adopted, Item};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 use store::{ColumnId, Scalar};
 use values::{Error, Value};
 
 /// FIDs that a channel may hold at a time.
 const HELD_MAX: u64 = 1 << 18;
+/// Much less than a checkpoint waits.
+const LOOK: Duration = Duration::from_secs(5);
 
 /// The leases of a channel.
 #[derive(Default)]
@@ -34,6 +37,8 @@ pub(super) struct Held {
     total: u64,
     /// Whether checkpoints look after the channel: once it has leased something.
     known: bool,
+    /// The first value of the transaction that was refused: it cannot be committed.
+    refused: Option<Failure>,
 }
 
 struct One {
@@ -229,6 +234,24 @@ impl Connection {
         self.held.known = false;
     }
 
+    /// In which intervals a channel with leases looks at its ring while nobody wakes it: so a checkpoint need
+    /// not wait for the next message that does.
+    pub(super) fn looks_for_values(&self) -> Option<Duration> {
+        self.held.known.then_some(LOOK)
+    }
+
+    /// A transaction begins: what was refused before belonged to another one.
+    pub(super) fn forget_refused(&mut self) {
+        self.held.refused = None;
+    }
+
+    /// Everything that was sent before has been dealt with. A value that was refused is told again, since the
+    /// database forgets errors when it goes back to a savepoint.
+    pub(super) fn fence(&self, kind: Kind) -> Result<(), Failure> {
+        let refused = self.held.refused.clone().filter(|_| kind == Kind::Fence);
+        refused.map_or(Ok(()), Err)
+    }
+
     pub(super) fn adopt(&mut self, body: body::Adopt<'_>) -> Result<(), Failure> {
         let adopted = Adopted::parse(body.record);
         let adopted = adopted.map_err(|_| fail::malformed("The values are malformed."))?;
@@ -238,6 +261,10 @@ impl Connection {
             if first.is_ok() {
                 first = done;
             }
+        }
+        if let Err(failure) = &first {
+            let told = Failure::inherited(&failure.error);
+            self.held.refused.get_or_insert(told);
         }
         first
     }

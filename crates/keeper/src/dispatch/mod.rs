@@ -313,7 +313,7 @@ impl Connection {
             Kind::CellKey => self.cell_key(take(body)?),
             Kind::SoftState => self.soft_state(take(body)?),
             Kind::CellReseal => self.cell_reseal(take(body)?),
-            Kind::Ping | Kind::Fence => Ok(()),
+            Kind::Ping | Kind::Fence => self.fence(kind),
             Kind::Policy => self.policy(take(body)?),
             Kind::PolicyLog => self.policy_log(),
             Kind::Announce => self.announce(&take(body)?),

@@ -107,9 +107,12 @@ impl Connection {
     /// recording, and the end of a transaction on ledger tables, wake nobody.
     #[inline]
     pub fn looks_every(&self) -> Option<Duration> {
-        match self.ledger.awaited() {
-            true => Some(ends::LOOK),
-            false => self.tape.as_ref().map(|_| LOOK),
+        if self.ledger.awaited() {
+            return Some(ends::LOOK);
+        }
+        match &self.tape {
+            Some(_) => Some(LOOK),
+            None => self.looks_for_values(),
         }
     }
 

@@ -24,6 +24,7 @@ impl Connection {
     /// the database's choice, which is no more than `PutPlain` permits in that session.
     pub(super) fn clock(&mut self, body: body::Clock) -> Result<(), Failure> {
         self.env.set_now(body.now);
+        self.forget_refused();
         Ok(())
     }
 }

@@ -397,8 +397,9 @@ impl Core {
                 sealed.push(Some(out));
                 continue;
             }
+            let fit = used.and_then(ParamUse::fits);
             self.session
-                .seal(target, bind.format(at), value, &mut out)?;
+                .seal_assigned((target, fit), bind.format(at), value, &mut out)?;
             Stats::add(&self.shared.stats.sealed, 1);
             sealed.push(Some(out));
         }

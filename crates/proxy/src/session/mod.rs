@@ -178,6 +178,7 @@ impl Core {
     pub fn new(shared: Arc<Shared>, database: &str, user: &str) -> Core {
         let mut session = Session::default();
         session.soft.clone_from(&shared.soft);
+        session.fits = shared.config.fit_values;
         Core {
             view: View::new(database),
             shared,

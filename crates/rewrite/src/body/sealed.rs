@@ -118,6 +118,7 @@ impl Sealed {
                 form: form.clone(),
                 position,
                 meets: Some(*code),
+                fits: None,
             };
             let cast = format!("::pg_catalog.{}", code.enc_name());
             Some(Edit {
@@ -141,6 +142,8 @@ pub(crate) fn requoted(text: &str, literal: Range<usize>, edits: Vec<Edit>) -> O
         pieces.extend(edit.pieces.into_iter().map(|piece| match piece {
             Piece::Envelope(secret) => Piece::Envelope(Secret {
                 position: literal.start,
+                // What a body stores outlives the session.
+                fits: None,
                 ..secret
             }),
             piece => piece,

@@ -103,6 +103,7 @@ impl Infer<'_> {
                     form: Form::Typed(TypeCode::Int4, -1, b"0".to_vec()),
                     position: from,
                     meets: None,
+                    fits: None,
                 }));
                 pieces.push(Piece::Text("::pg_catalog.enc_int4, ".into()));
             }

@@ -1,6 +1,7 @@
 //! `INSERT`, `UPDATE`, `DELETE`.
 
 use super::{Infer, Res, location};
+use crate::fit::Fit;
 use crate::refusal::Refusal;
 use crate::relation::{ColumnType, Relation};
 use crate::scope::{Cols, Entry, Frame};
@@ -17,6 +18,40 @@ use std::rc::Rc;
 pub(crate) struct Target {
     pub relation: Relation,
     pub entry: Entry,
+}
+
+impl Target {
+    /// What a value fits that is assigned to this column and goes nowhere else: only an ordinary table stores
+    /// it as it is.
+    fn fit(&self, name: &str) -> Option<Fit> {
+        let columns = self.relation.columns.iter().flatten();
+        let column = columns
+            .filter(|_| self.relation.kind == 'r')
+            .find(|c| c.name == name)?;
+        let ColumnType::Enc(code) = column.ty else {
+            return None;
+        };
+        let named = grant::Column::new(&self.relation.schema, &self.relation.name, name);
+        Some(Fit {
+            column: named.id(),
+            code,
+            typmod: column.typmod,
+        })
+    }
+
+    /// The same for the columns named by an `INSERT`, or all.
+    fn fits(&self, names: &[Node]) -> Vec<Option<Fit>> {
+        if names.is_empty() {
+            let columns = self.relation.columns.iter().flatten();
+            return columns.map(|c| self.fit(&c.name)).collect();
+        }
+        let targets = names.iter().filter_map(|node| match &node.node {
+            Some(NodeEnum::ResTarget(t)) => Some(t),
+            _ => None,
+        });
+        let whole = |t: &ResTarget| self.fit(&t.name).filter(|_| t.indirection.is_empty());
+        targets.map(|t| whole(t)).collect()
+    }
 }
 
 impl Infer<'_> {
@@ -46,9 +81,13 @@ impl Infer<'_> {
         match s.select_stmt.as_deref().and_then(|n| n.node.as_ref()) {
             Some(NodeEnum::SelectStmt(q)) if is_values(q) => {
                 self.with(q.with_clause.as_ref())?;
-                for row in self.value_rows(q)? {
+                let fits = target.fits(&s.cols);
+                for (row, node) in self.value_rows(q)?.iter().zip(&q.values_lists) {
                     self.check_width(&target, &columns, row.len(), q.values_lists.first())?;
-                    self.assign_all(&columns, &row, -1)?;
+                    self.assign_all(&columns, row, -1)?;
+                    if q.sort_clause.is_empty() {
+                        self.note_fits(&fits, row, node);
+                    }
                 }
             }
             Some(NodeEnum::SelectStmt(q)) => {
@@ -222,8 +261,34 @@ impl Infer<'_> {
                 _ => self.expr(value)?,
             };
             self.assign_column(&column, &val, t.location)?;
+            if t.indirection.is_empty() {
+                self.note_fit(target.fit(&t.name), &val, value);
+            }
         }
         Ok(())
+    }
+
+    /// Notes which values of a row stand there as they are assigned.
+    fn note_fits(&mut self, fits: &[Option<Fit>], row: &[Val], node: &Node) {
+        let Some(NodeEnum::List(list)) = &node.node else {
+            return;
+        };
+        // A * stands for several values.
+        if list.items.len() == row.len() {
+            for ((fit, val), item) in fits.iter().zip(row).zip(&list.items) {
+                self.note_fit(*fit, val, item);
+            }
+        }
+    }
+
+    fn note_fit(&mut self, fit: Option<Fit>, val: &Val, node: &Node) {
+        let alone = matches!(
+            &node.node,
+            Some(NodeEnum::AConst(_) | NodeEnum::ParamRef(_))
+        );
+        if let (true, [only]) = (alone, val.leaves.as_slice()) {
+            self.leaves.get_mut(only.id).fits = fit;
+        }
     }
 
     fn multi_assigned(&mut self, m: &MultiAssignRef) -> Res<Val> {

@@ -235,6 +235,7 @@ impl Infer<'_> {
             form: Form::Typed(TypeCode::Text, -1, text.to_vec()),
             position,
             meets: None,
+            fits: None,
         };
         vec![
             Piece::Envelope(secret),

@@ -171,6 +171,7 @@ impl Infer<'_> {
                 form: Form::Soft(soft.column, soft.purpose, text.to_vec(), said),
                 position: leaf.range.start,
                 meets: None,
+                fits: None,
             })
         };
         let cast = Piece::Text(format!("::{ty}"));

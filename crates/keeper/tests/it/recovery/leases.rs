@@ -211,6 +211,25 @@ fn refused() {
     found(&mut running.session());
 }
 
+/// What was refused is told at each fence until another transaction begins, also if the database has forgotten its
+/// errors meanwhile. Bug: after ROLLBACK TO a transaction commits a row with a zero in place of its value.
+#[test]
+fn refused_for_the_transaction() {
+    let place = Place::new();
+    let mut log = Vec::new();
+    let (running, _worker) = place.leasing_first();
+    let mut backend = running.session();
+    let pay = open(&mut backend, 1, "pay", &mut log);
+    let fids = lease(&mut backend, 2, &[pay], &mut log);
+    assert!(adopt(&mut backend, fids[0], "bonus", 10, &mut log).is_err());
+    backend.send(Kind::Forget, &[]);
+    assert!(backend.fence().is_err());
+    assert!(backend.fence().is_err());
+    backend.send(Kind::Clock, &0_i64.to_le_bytes());
+    assert!(backend.fence().is_ok());
+    assert_eq!(adopt(&mut backend, fids[1], "pay", 11, &mut log), Ok(()));
+}
+
 /// A channel that ends gives back what it did not use. A later value keeps the identifier, whatever the
 /// database sends again. Bug: a client's row shows what an earlier session has sealed.
 #[test]

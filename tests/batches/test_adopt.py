@@ -1,0 +1,229 @@
+"""Rows whose values the client has fitted to their columns are stored without waiting for the
+keeper (proxy setting fit_values; docs/durability.md, "Leased identifiers").
+
+Right: the same rows and errors as with plaintext, in the same statements; no statement waits, the
+commit once. Bugs: a value that is not coerced as PostgreSQL does, or stored before it is certain;
+an error at the commit instead of the statement; a row that another session reads before its values
+are there.
+"""
+
+import datetime
+from decimal import Decimal
+
+import psycopg
+import pytest
+from psycopg.types.numeric import Int4
+
+COLUMNS = (
+    "id int PRIMARY KEY, v {0}int4, s {0}varchar(6), c {0}bpchar(4), n {0}numeric(7,2), d {0}date"
+)
+DAY = datetime.date(2024, 2, 29)
+PROMOTIONS = ("Promote", "PromoteSearch", "PromoteRuns")
+
+
+@pytest.fixture(scope="module")
+def fitting(stack):
+    with stack.another_proxy(fit_values="true") as (_, url):
+        yield url
+
+
+@pytest.fixture
+def fit(stack, schema, fitting, app):
+    with stack.connect_dba() as dba:
+        dba.execute("GRANT pg_monitor TO app")
+    with psycopg.connect(
+        fitting, autocommit=True, options=f"-c search_path={schema}"
+    ) as connection:
+        connection.execute(f"CREATE TABLE t ({COLUMNS.format('enc_')})")
+        connection.execute(f"CREATE TABLE p ({COLUMNS.format('')})")
+        yield connection
+
+
+def messages(connection):
+    sql = "SELECT name, value FROM confide.confide_stat_keeper WHERE name LIKE 'session.messages.%'"
+    return {name.rsplit(".", 1)[1]: int(value) for name, value in connection.execute(sql)}
+
+
+class Counted:
+    """What a block sent to the keeper, by kind."""
+
+    def __init__(self, connection):
+        self.connection = connection
+
+    def __enter__(self):
+        self.before = messages(self.connection)
+        return self
+
+    def __exit__(self, *failed):
+        if failed[0] is None:
+            self.after = messages(self.connection)
+
+    def __getitem__(self, kind):
+        return self.after.get(kind, 0) - self.before.get(kind, 0)
+
+    def promotions(self):
+        return sum(self[kind] for kind in PROMOTIONS)
+
+
+def both(connection, sql, *values):
+    for table in "tp":
+        connection.execute(sql.replace("TABLE", table), *values)
+
+
+def same(connection):
+    rows = [connection.execute(f"SELECT * FROM {table} ORDER BY id").fetchall() for table in "tp"]
+    assert rows[0] == rows[1]
+    return rows[0]
+
+
+def row(i):
+    return (i, Int4(i), f"x{i}", "ab", Decimal(i) / 8, DAY)
+
+
+def insert(connection, i):
+    connection.execute("INSERT INTO t VALUES (%s, %s, %s, %s, %s, %s)", row(i))
+
+
+LITERAL = "INSERT INTO TABLE VALUES ({0}, {0}, 'x{0}', 'ab', {0}.125, '2024-02-29')"
+
+
+def test_no_statement_waits(fit):
+    insert(fit, 0)
+    with Counted(fit) as sent, fit.transaction():
+        for i in range(1, 9):
+            insert(fit, i)
+        for i in range(11, 19):
+            fit.execute(LITERAL.format(i).replace("TABLE", "t"))
+        fit.execute("INSERT INTO t (v, id, s) VALUES (7, 50, 'a'), (NULL, 51, 'b'), (9, 52, 'c')")
+        for i in range(1, 5):
+            fit.execute("UPDATE t SET v = %s, s = 'new' WHERE id = %s", (Int4(-i), i))
+    assert sent.promotions() == 0
+    assert sent["Adopt"] == 21
+    assert (sent["Fence"], sent["Lease"]) == (1, 0)
+    rows = dict(fit.execute("SELECT id, v FROM t").fetchall())
+    assert (rows[1], rows[5], rows[18], rows[50], rows[51]) == (-1, 5, 18, 7, None)
+    # Each further lease is of more.
+    with Counted(fit) as sent, fit.transaction():
+        for i in range(100, 400):
+            insert(fit, i)
+    assert sent.promotions() == 0
+    assert 1 <= sent["Lease"] <= 5
+    assert fit.execute("SELECT sum(v) FROM t WHERE id >= 100").fetchone()[0] == sum(range(100, 400))
+
+
+def test_as_plaintext(fit):
+    both(fit, LITERAL.format(1))
+    both(
+        fit, "INSERT INTO TABLE VALUES (2, -2147483648, 'abcdef   ', 'a', 99999.994, '0001-01-01')"
+    )
+    both(
+        fit,
+        "INSERT INTO TABLE VALUES (3, 5, '', '', -0.005, 'epoch'),"
+        " (4, 6, 'ä''ö', 'äöü', 1e3, '2024-1-2')",
+    )
+    both(
+        fit,
+        "INSERT INTO TABLE VALUES (%s, %s, %s, %s, %s, %s)",
+        (5, Int4(1), "12345 ", "x ", Decimal("1.005"), DAY),
+    )
+    both(fit, "UPDATE TABLE SET s = 'long' || id, n = 12.345 WHERE id = 1")
+    both(fit, "UPDATE TABLE SET n = %s, s = NULL WHERE id > 3", (Decimal("0.125"),))
+    assert len(same(fit)) == 5
+    errors = [
+        ("INSERT INTO TABLE VALUES (9, 1, 'toolong')", "22001"),
+        ("INSERT INTO TABLE VALUES (9, 1, 'a', 'longer')", "22001"),
+        ("INSERT INTO TABLE VALUES (9, 1, 'a', 'b', 123456)", "22003"),
+        ("UPDATE TABLE SET d = '2024-02-30' WHERE id = 1", "22008"),
+        ("INSERT INTO TABLE VALUES (1, 1)", "23505"),
+    ]
+    for sql, state in errors:
+        for table in "tp":
+            fit.execute("BEGIN")
+            insert(fit, 77)
+            with pytest.raises(psycopg.Error) as failed:
+                fit.execute(sql.replace("TABLE", table))
+            assert failed.value.sqlstate == state, (sql, table)
+            fit.execute("ROLLBACK")
+    assert len(same(fit)) == 5
+
+
+def test_what_is_promoted(fit):
+    """An indexed value may be compared by others before the commit; a computed one is not
+    sealed."""
+    insert(fit, 1)
+    fit.execute("CREATE INDEX ON t (v)")
+    with Counted(fit) as sent:
+        insert(fit, 2)
+    assert (sent["Adopt"], sent.promotions()) == (0, 1)
+    with Counted(fit) as sent:
+        fit.execute("UPDATE t SET s = 'new' WHERE id = 2")
+    assert (sent["Adopt"], sent.promotions()) == (1, 0)
+    fit.execute("SET enable_seqscan = off")
+    assert fit.execute("SELECT s FROM t WHERE v = 2").fetchall() == [("new",)]
+    with Counted(fit) as sent:
+        fit.execute("UPDATE t SET n = n + 1, s = 'other' WHERE id = 2")
+    assert (sent["Adopt"], sent.promotions()) == (0, 1)
+    fit.execute("DROP INDEX t_v_idx")
+    fit.execute("SET confide.adopt = off")
+    with Counted(fit) as sent:
+        insert(fit, 3)
+    assert (sent["Adopt"], sent.promotions()) == (0, 1)
+    # A name that the envelope does not say any more.
+    fit.execute("SET confide.adopt = on")
+    fit.execute("ALTER TABLE t RENAME COLUMN v TO w")
+    insert(fit, 4)
+    assert fit.execute("SELECT w FROM t ORDER BY id").fetchall() == [(1,), (2,), (3,), (4,)]
+
+
+def test_used_elsewhere(fit):
+    """A parameter that is rounded for a column is not rounded for what else it is used for."""
+    insert(fit, 1)
+    sql = "UPDATE t SET n = %(n)s WHERE %(n)s::numeric > 1.129::enc_numeric"
+    assert fit.execute(sql.replace("::numeric", ""), {"n": Decimal("1.1299")}).rowcount == 1
+    fit.execute("CREATE TABLE log (s enc_varchar(3))")
+    fit.execute("CREATE RULE also AS ON INSERT TO p DO ALSO INSERT INTO log VALUES ('abc')")
+    fit.execute("INSERT INTO p VALUES (1)")
+    assert fit.execute("SELECT s FROM log").fetchall() == [("abc",)]
+
+
+def test_savepoints(fit, second, schema):
+    with fit.transaction():
+        insert(fit, 1)
+        fit.execute("SAVEPOINT a")
+        insert(fit, 2)
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            fit.execute("UPDATE t SET v = 1 / (v - v)")
+        fit.execute("ROLLBACK TO a")
+        insert(fit, 3)
+        fit.execute("SAVEPOINT b")
+        insert(fit, 4)
+        fit.execute("RELEASE b")
+    assert second.execute("SELECT id, v, s FROM t ORDER BY id").fetchall() == [
+        (1, 1, "x1"),
+        (3, 3, "x3"),
+        (4, 4, "x4"),
+    ]
+
+
+def test_prepared_transaction(fit, second):
+    insert(fit, 1)
+    with Counted(fit) as sent:
+        fit.execute("BEGIN")
+        insert(fit, 2)
+        fit.execute("PREPARE TRANSACTION 'adopted'")
+        second.execute("COMMIT PREPARED 'adopted'")
+    assert (sent["Fence"], sent["Adopt"]) == (1, 1)
+    assert second.execute("SELECT v FROM t WHERE id = 2").fetchall() == [(2,)]
+
+
+def test_workers_read_the_transaction(fit):
+    for setting in ("parallel_setup_cost", "parallel_tuple_cost", "min_parallel_table_scan_size"):
+        fit.execute(f"SET {setting} = 0")
+    fit.execute("SET confide.enable_batch_aggregate = off")
+    with fit.transaction():
+        for i in range(200):
+            insert(fit, i)
+        plan = fit.execute("EXPLAIN SELECT v FROM t WHERE v > 5").fetchall()
+        assert any("Gather" in line for (line,) in plan), plan
+        found = fit.execute("SELECT v FROM t WHERE v > 5").fetchall()
+    assert sorted(found) == [(i,) for i in range(6, 200)]
