@@ -274,7 +274,7 @@ fn fits() {
         ("UPDATE upd SET a = $1 FROM emp WHERE salary = a", vec![a]),
         ("INSERT INTO upd (a) SELECT $1 FROM emp", vec![None]),
         (
-            "INSERT INTO upd (a) VALUES ($1), ($2) ORDER BY 1",
+            "INSERT INTO upd (a) VALUES ($1), ($2) ORDER BY column1",
             vec![None, None],
         ),
         (

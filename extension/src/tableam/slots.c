@@ -266,8 +266,9 @@ in_slots(const CfdColumns *columns, const List *numbers)
 
 /* Promotes rows in one message, value by value. */
 static void
-promote_values(Relation relation, const CfdColumns *columns, TupleTableSlot **slots, int count)
+promote_values(Relation relation, const List *numbers, TupleTableSlot **slots, int count)
 {
+	const CfdColumns *columns = in_slots(cfd_open_columns(relation), numbers);
 	CfdPromotion stack[STACK_ITEMS];
 	CfdPromotion *items = stack;
 	int			total = 0;
@@ -283,6 +284,7 @@ promote_values(Relation relation, const CfdColumns *columns, TupleTableSlot **sl
 		cfd_pin_writer();
 		if (!cfd_adopt(relation, items, total))
 			cfd_promote(relation, items, total);
+		columns = in_slots(cfd_open_columns(relation), numbers);
 		for (int i = 0; i < count; i++)
 			done += cfd_slots_replace(columns, slots[i], items + done);
 		Assert(done == total);
@@ -311,7 +313,7 @@ cfd_promote_slots(Relation relation, const List *numbers, TupleTableSlot **slots
 		return;
 	columns = in_slots(cfd_open_columns(relation), numbers);
 	if (begins_sealed(columns, slots[0]) || !promote_columns(relation, columns, slots, count))
-		promote_values(relation, columns, slots, count);
+		promote_values(relation, numbers, slots, count);
 }
 
 /* Numbers (attribute - 1) of the promoted values, in the order of collection. */

@@ -137,10 +137,9 @@ stocks_column(const CfdColumns *columns, uint32 partition)
 
 /* Whether all values were sealed for columns like theirs, of which no index has any. */
 static bool
-all_fit(Relation relation, const CfdColumns *columns, const CfdPromotion *items, int count)
+all_fit(Relation relation, const CfdColumns *columns, const Bitmapset *keys, const CfdPromotion *items, int count)
 {
-	Bitmapset  *keys = NULL;
-	bool		fit = true;
+	bool		fit = columns->ledger.role == CFD_NO_LEDGER;
 
 	for (int i = 0; i < count && fit; i++)
 	{
@@ -150,12 +149,9 @@ all_fit(Relation relation, const CfdColumns *columns, const CfdPromotion *items,
 		fit = n < columns->count && cfd_sealed_find(items[i].fid, &sealed) &&
 			cfd_sealed_type(&sealed) == columns->column[n].type &&
 			cfd_sealed_typmod(&sealed) == TupleDescAttr(RelationGetDescr(relation), columns->column[n].index)->atttypmod;
-		if (fit && i == 0 && relation->rd_rel->relhasindex)
-			keys = RelationGetIndexAttrBitmap(relation, CFD_INDEX_ATTR_HOT);
-		if (fit && keys != NULL)
+		if (fit)
 			fit = !bms_is_member(columns->column[n].index + 1 - FirstLowInvalidHeapAttributeNumber, keys);
 	}
-	bms_free(keys);
 	return fit;
 }
 
@@ -351,15 +347,23 @@ adopt_row(Relation relation, Stocks *stocks, const CfdColumns *columns, CfdPromo
 bool
 cfd_adopt(Relation relation, CfdPromotion *items, int count)
 {
-	const CfdColumns *columns = cfd_columns(relation);
+	Bitmapset  *keys = NULL;
+	const CfdColumns *columns;
 	Stocks	   *stocks;
+	CfdSealed	first;
+	bool		fit;
 
-	if (!cfd_adopting || count == 0 || columns->ledger.role != CFD_NO_LEDGER || cfd_channel.watched != 0 ||
-		!all_fit(relation, columns, items, count))
+	if (!cfd_adopting || count == 0 || cfd_channel.watched != 0 || !cfd_sealed_find(items[0].fid, &first))
 		return false;
+	/* Reading the indexes may free the columns. */
+	if (relation->rd_rel->relhasindex)
+		keys = RelationGetIndexAttrBitmap(relation, CFD_INDEX_ATTR_HOT);
 	cfd_state_need_fids();
-	cfd_begin();
 	columns = cfd_open_columns(relation);
+	fit = all_fit(relation, columns, keys, items, count);
+	bms_free(keys);
+	if (!fit)
+		return false;
 	stocks = stocks_of(relation, columns);
 	if (stocks->refused > 0)
 	{

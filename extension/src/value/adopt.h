@@ -19,7 +19,8 @@
 /*
  * Gives permanent FIDs to the temporary values of rows, as cfd_promote does,
  * and writes the records. Returns false, with nothing done, if they have to be
- * promoted. The caller has pinned the writer.
+ * promoted. The caller has pinned the writer. The relation's columns may be
+ * freed, and have to be opened again.
  */
 extern bool cfd_adopt(Relation relation, CfdPromotion *items, int count);
 /* To be called before a commit or PREPARE: waits for the keeper if the transaction has adopted values. */
