@@ -4,7 +4,7 @@ a client's session that may show the column, and the application shows messages 
 
 Mechanism: the keeper seals a value for a message only if a statement of the session changes rows of
 its table, or a client's routine that raises messages mentions its column; the proxy opens nothing
-else in messages. Of a cursor that a routine has opened it opens what the body of the routine selects.
+else in messages. Of a cursor that a routine has opened it opens what the routine's body selects.
 Right: the envelope stays closed, or the connection ends (55000). Bug: the value is shown in the
 clear.
 """
@@ -63,7 +63,8 @@ def test_heard(emp, victim, dba, attack, how, name):
     """A planted trigger, view or policy says what the application reads nowhere."""
     body = f"DECLARE r record; BEGIN {SAY.format(HEARD[how])}"
     dba.execute(
-        f"CREATE FUNCTION planted() RETURNS trigger LANGUAGE plpgsql AS $a$ {body} RETURN NEW; END $a$;"
+        "CREATE FUNCTION planted() RETURNS trigger LANGUAGE plpgsql AS"
+        f" $a$ {body} RETURN NEW; END $a$;"
         f"CREATE FUNCTION told(int) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER AS "
         f"$a$ {body} RETURN true; END $a$;"
         "CREATE TRIGGER planted BEFORE INSERT ON directory FOR EACH ROW EXECUTE FUNCTION planted();"
@@ -148,7 +149,7 @@ def test_unread(emp, stack, schema, dba, attack, name):
     dba.execute(planted)
     seen = []
     with (
-        pytest.raises(psycopg.Error, match="a result is protected|meets a protected value"),
+        pytest.raises(psycopg.Error, match=r"a result is protected|meets a protected value"),
         psycopg.connect(stack.app_url, options=f"-c search_path={schema}") as other,
     ):
         assert other.execute("SELECT name FROM emp").fetchall() == [(SECRET,)]
@@ -160,8 +161,8 @@ def test_unread(emp, stack, schema, dba, attack, name):
 
 
 def test_cursors_that_are_read(emp):
-    """What the body selects is shown: of arguments, variables, cursors that it declares, in routines
-    that it calls, prepared and not."""
+    """What the body selects is shown: of arguments, variables, cursors that it declares, in
+    routines that it calls, prepared and not."""
     emp.execute(opening("SELECT id, upper(name) AS name FROM emp"))
     emp.execute(
         "CREATE FUNCTION bound(n int) RETURNS refcursor LANGUAGE plpgsql AS $a$ DECLARE "

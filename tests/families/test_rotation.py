@@ -193,7 +193,7 @@ def test_killed_in_the_middle(stack, app, dba, schema):
 
 
 def test_a_snapshot_keeps_the_old_key(stack, app, dba, second, schema):
-    """The end waits for transactions that may still see old cells, also without a lock on the table."""
+    """The end waits for transactions that may still see old cells, also without a lock."""
     filled(app)
     second.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
     second.execute("SELECT 1")

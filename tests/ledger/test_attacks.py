@@ -76,8 +76,9 @@ def test_history_deleted(deed, dba, auditor):
 
 
 def test_removed_at_once(deed, dba, second, auditor):
-    """A row that its own transaction takes out of the table, and a report right after the commit, of
-    which nobody has woken the keeper. Bug: the transaction counts as running, and nothing is found."""
+    """A row that its own transaction takes out of the table, and a report right after the commit,
+    of which nobody has woken the keeper. Bug: the transaction counts as running, and nothing is
+    found."""
     dba.execute("ALTER ROLE app SUPERUSER")
     try:
         second.execute("SELECT confide.ledger_checkpoint('deed')")

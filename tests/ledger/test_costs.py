@@ -58,8 +58,8 @@ def test_savepoints_do_not_wait(counting, auditor):
 
 @pytest.mark.parametrize("key", ["", ", PRIMARY KEY (what)"])
 def test_both_versions_at_once(counting, auditor, key):
-    """Without and with an index whose keys are protected, which is searched in the same message. Bug: a
-    wait of its own for the values of the version that goes to the history."""
+    """Without and with an index whose keys are protected, which is searched in the same message.
+    Bug: a wait of its own for the values of the version that goes to the history."""
     counting.execute(
         f"CREATE TABLE bond (id int, what enc_text, price enc_numeric(9,2){key})"
         " WITH (confide.ledger = on)"

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use contract::TypeCode;
-use contract::envelope::{FLAG_GRANT, FLAG_HANDLE, FLAG_TEXT, Origin, TEXT_PREFIX};
+use contract::envelope::{FLAG_GRANT, FLAG_HANDLE, FLAG_TEXT, Origin};
 use contract::soft::{Column, Purpose};
 use envelope::{Envelope, Opener, Sealer, format};
 use grant::Lease;
@@ -438,63 +438,6 @@ impl Session {
         }
     }
 
-    /// Appends a text of the server (an error, a plan), opening the envelopes that it quotes if
-    /// they belong to this session, are complete, and are meant for a text. `cells` says whether
-    /// values of the family `soft_` are opened, too.
-    pub fn open_quoted(&self, text: &[u8], cells: bool, out: &mut Vec<u8>) {
-        let prefixes = [TEXT_PREFIX, contract::soft::TEXT_PREFIX].map(str::as_bytes);
-        let prefix_at = |rest: &[u8], at: usize| {
-            let from = rest.get(at..).unwrap_or_default();
-            prefixes.into_iter().find(|prefix| from.starts_with(prefix))
-        };
-        let next = |rest: &[u8]| {
-            (0..rest.len()).find_map(|at| prefix_at(rest, at).map(|prefix| (at, prefix)))
-        };
-        let mut rest = text;
-        while let Some((at, prefix)) = next(rest) {
-            let (before, from) = rest.split_at(at);
-            let body = from.get(prefix.len()..).unwrap_or_default();
-            let letters = body.iter().take_while(|b| is_base64url(**b)).count();
-            let (quoted, after) = from.split_at(prefix.len() + letters);
-            out.extend_from_slice(before);
-            let mut value = Vec::new();
-            let opened = match prefix == TEXT_PREFIX.as_bytes() {
-                true => self.open_message(quoted, &mut value),
-                false if !cells => Err(Failure::protocol("a cell in a message")),
-                false => self.decode_any(quoted, &mut value).map(|()| Shown::Value),
-            };
-            match opened {
-                Ok(Shown::Value) => {}
-                Ok(Shown::Null) => value = b"NULL".to_vec(),
-                Err(_) => value = quoted.to_vec(),
-            }
-            // Within a literal double the quotes, as the server would have done.
-            let literal = before.last() == Some(&b'\'');
-            for byte in value {
-                out.push(byte);
-                if literal && byte == b'\'' {
-                    out.push(byte);
-                }
-            }
-            rest = after;
-        }
-        out.extend_from_slice(rest);
-    }
-
-    /// Appends the value of an envelope that the keeper has made for a message. One made for a row
-    /// stays closed: the database could quote it where others read it.
-    fn open_message(&self, text: &[u8], out: &mut Vec<u8>) -> Result<Shown, Failure> {
-        let mut binary = Vec::new();
-        format::from_text(text, &mut binary)?;
-        let envelope = Envelope::parse(&binary)?;
-        match envelope.type_code {
-            Some(code) if envelope.is_quoted() || envelope.is_null() => {
-                self.open_envelope(code, &binary, TEXT, out)
-            }
-            _ => Err(Failure::protocol("an envelope of a row in a message")),
-        }
-    }
-
     /// Appends the value of a field that may be an envelope of any type; other values are not
     /// changed.
     pub fn open_untyped(
@@ -538,7 +481,7 @@ impl Session {
     }
 
     /// Appends the value of an envelope in the requested format.
-    fn open_envelope(
+    pub(crate) fn open_envelope(
         &self,
         code: TypeCode,
         envelope: &[u8],
@@ -596,10 +539,6 @@ fn with_exports(bytes: &[u8]) -> Option<Arc<[u8]>> {
         }
     }
     Some(Arc::from(grant.encode()))
-}
-
-fn is_base64url(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
 }
 
 fn describe(envelope: &Envelope<'_>) -> (Option<TypeCode>, bool) {

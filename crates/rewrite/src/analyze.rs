@@ -351,6 +351,15 @@ fn statement<'a>(
     Ok(understood(infer, traits, extra, outcome, clear_values))
 }
 
+/// Which values are fitted to a column: those of statements that store them themselves.
+fn fitting(kind: &StatementKind, outcome: Outcome) -> Outcome {
+    match kind {
+        StatementKind::Dml | StatementKind::Prepare { .. } => outcome,
+        // A definition keeps its constants.
+        _ => outcome.without_fits(),
+    }
+}
+
 /// A statement that the inference understands completely.
 fn understood(
     mut infer: Infer<'_>,
@@ -359,17 +368,12 @@ fn understood(
     outcome: Outcome,
     clear_values: bool,
 ) -> Analysis {
-    let outcome = match traits.kind {
-        StatementKind::Dml | StatementKind::Prepare { .. } => outcome,
-        // A definition keeps its constants.
-        _ => outcome.without_fits(),
-    };
     let Outcome {
         edits,
         params,
         free,
         open,
-    } = outcome;
+    } = fitting(&traits.kind, outcome);
     let mut cursors = std::mem::take(&mut infer.cursors);
     cursors.extend(opened(infer.schema, &infer.called));
     let prepare = matches!(traits.kind, StatementKind::Prepare { .. }).then(|| PreparedInfo {
@@ -389,10 +393,9 @@ fn understood(
         clear_values,
         edits,
         // The parameters of PREPARE belong to the prepared statement.
-        params: if prepare.is_some() {
-            BTreeMap::new()
-        } else {
-            params
+        params: match prepare {
+            Some(_) => BTreeMap::new(),
+            None => params,
         },
         touches_protected: infer.touches_protected,
         changes_schema: traits.changes_schema || extra.changes_schema,

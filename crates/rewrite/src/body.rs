@@ -9,8 +9,10 @@
 //! Strings that are executed and other languages are not examined.
 
 mod constants;
+mod cursors;
 pub(crate) mod definition;
 mod place;
+mod refusals;
 pub(crate) mod sealed;
 pub(crate) mod trigger;
 
@@ -25,6 +27,7 @@ use contract::TypeCode;
 use pg_query::NodeEnum;
 use pg_query::protobuf::Token;
 use place::Place;
+pub(crate) use refusals::{refuse_argument, refuse_constants};
 use sealed::Sealed;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -426,24 +429,6 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// For each cursor that it opens, which columns of its rows may be protected. A query that
-    /// cannot be followed, or is put together as a string, is left out.
-    pub fn cursors(&self) -> Vec<Vec<bool>> {
-        let queries = self.pieces.iter().filter(|piece| piece.cursor);
-        queries.filter_map(|piece| self.cursor(piece)).collect()
-    }
-
-    fn cursor(&self, piece: &Piece) -> Option<Vec<bool>> {
-        let parsed = pg_query::parse(&piece.sql, 0).ok()?;
-        let tokens = Tokens::scan(&piece.sql).ok()?;
-        let mut infer = Infer::new(&piece.sql, &tokens, self.schema, self.meeting);
-        infer.following.clone_from(&self.following);
-        self.declare(&mut infer, &BTreeSet::new());
-        let query = parsed.protobuf.stmts.first()?.stmt.as_deref()?;
-        let cols = infer.query_node(query).ok()?.shown();
-        infer.given(&cols)
-    }
-
     /// Like `look`; returns what was found about the constants. An error means that the piece
     /// cannot be followed.
     fn follow(&self, piece: &Piece, found: &mut BTreeSet<String>) -> Res<Followed> {
@@ -599,23 +584,6 @@ impl<'a> Body<'a> {
         infer.scopes.push(Rc::new(frame));
         leaves
     }
-}
-
-pub(crate) fn refuse_argument(name: &str) -> Refusal {
-    Refusal::unsupported(format!(
-        "argument \"{name}\" of a plain type meets a protected value in the body of this routine"
-    ))
-    .detail("Its values would be sent in the clear whenever the routine is called.")
-    .hint("Declare the argument with the protected type.")
-    .for_good()
-}
-
-pub(crate) fn refuse_constants(location: i32) -> Refusal {
-    Refusal::unsupported("the body of this routine names something protected and has constants in it")
-        .at(location)
-        .detail("One of them meets a protected value there, or the proxy cannot tell; it would be stored in the clear.")
-        .hint("Pass it as an argument of a protected type, or have a function give it whose body is parsed when it is made (CREATE FUNCTION f() RETURNS enc_text LANGUAGE sql RETURN 'x').")
-        .for_good()
 }
 
 fn is_constant(kind: &LeafKind) -> bool {

@@ -337,6 +337,12 @@ impl Connection {
             Kind::StoreCopy => self.store_copy(),
             Kind::StoreRead => self.store_read(take(body)?),
             Kind::Checkpoint => self.checkpoint(take(body)?),
+            _ => self.answered_of_ledgers(kind, body),
+        }
+    }
+
+    fn answered_of_ledgers(&mut self, kind: Kind, body: &[u8]) -> Result<(), Failure> {
+        match kind {
             Kind::ResultSign => self.result_sign(take(body)?),
             Kind::LedgerSeal => self.ledger_seal(take(body)?),
             Kind::LedgerWho => self.ledger_who(),

@@ -2,7 +2,7 @@
 //! values that are sealed and opened, are in UTF-8.
 //!
 //! Strings of messages are converted where messages come in, and back where they leave: statements,
-//! names, errors. Values are converted where they are sealed and opened (`value_from_client`,
+//! names, errors. Values are converted where they are sealed and opened (`values_from_client`,
 //! `value_to_client`); those that only pass through stay as they are.
 //!
 //! Invariant: what was appended to `to_client` and `to_server` before this call of the state machine
@@ -104,7 +104,7 @@ impl Core {
     }
 
     /// The client's message with its strings in UTF-8; a refusal if that is not possible.
-    pub(super) fn from_client(&self, message: Bytes) -> Step<Result<Bytes, Failure>> {
+    pub(super) fn received(&self, message: Bytes) -> Step<Result<Bytes, Failure>> {
         let Some(charset) = self.encoding.charset() else {
             return Ok(Ok(message));
         };
@@ -127,7 +127,7 @@ impl Core {
     }
 
     /// The server's message with its strings in UTF-8; `None` if they are.
-    pub(super) fn from_server(&self, message: &[u8]) -> Step<Option<BytesMut>> {
+    pub(super) fn answered(&self, message: &[u8]) -> Step<Option<BytesMut>> {
         let Some(charset) = self.encoding.charset() else {
             return Ok(None);
         };
