@@ -104,7 +104,7 @@ impl Core {
     }
 
     /// The client's message with its strings in UTF-8; a refusal if that is not possible.
-    pub(super) fn received(&self, message: Bytes) -> Step<Result<Bytes, Failure>> {
+    pub(super) fn utf8_of_client(&self, message: Bytes) -> Step<Result<Bytes, Failure>> {
         let Some(charset) = self.encoding.charset() else {
             return Ok(Ok(message));
         };
@@ -127,7 +127,7 @@ impl Core {
     }
 
     /// The server's message with its strings in UTF-8; `None` if they are.
-    pub(super) fn answered(&self, message: &[u8]) -> Step<Option<BytesMut>> {
+    pub(super) fn utf8_of_server(&self, message: &[u8]) -> Step<Option<BytesMut>> {
         let Some(charset) = self.encoding.charset() else {
             return Ok(None);
         };

@@ -293,7 +293,7 @@ impl Core {
                             self.tried = Tried::default();
                             let frame = taken(input, length);
                             let tag = frame.first().copied().unwrap_or_default();
-                            match self.received(frame)? {
+                            match self.utf8_of_client(frame)? {
                                 Ok(frame) => {
                                     self.keep(&frame);
                                     frame
@@ -323,7 +323,7 @@ impl Core {
         while let Some(length) = frame::first(input, self.shared.config.max_message_bytes)? {
             let before = self.to_client.len();
             let frame = input.get_mut(..length).unwrap_or_default();
-            match self.answered(frame)? {
+            match self.utf8_of_server(frame)? {
                 Some(mut converted) => self.on_server(&mut converted)?,
                 None => self.on_server(frame)?,
             }
