@@ -72,4 +72,7 @@ def test_subscription(logical):
             target.execute("ALTER SUBSCRIPTION emp DISABLE")
             target.execute("ALTER SUBSCRIPTION emp SET (slot_name = NONE)")
             target.execute("DROP SUBSCRIPTION emp")
+        # The publisher's end of the connection ends after the subscriber's.
+        active = "SELECT active FROM pg_replication_slots WHERE slot_name = 'emp'"
+        waited_for(lambda: dba.execute(active).fetchone(), (False,))
         dba.execute("SELECT pg_drop_replication_slot('emp')")
