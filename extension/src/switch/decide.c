@@ -106,7 +106,7 @@ expected(CfdSide side, const CfdWork *work, double rows)
 	double		slower = decisions.slower[side];
 
 	if (side == CFD_SIDE_KEEPER)
-		slower = Max(slower, cfd_keeper_state()->busy);
+		slower = Max(slower, cfd_keeper_state()->busy) * cfd_keeper_state()->throttle;
 	return measured(side, work, rows) * slower;
 }
 

@@ -98,11 +98,12 @@ take_state(const CfdWireSoftStateAnswer *answer, double round_trip)
 {
 	state.known = true;
 	state.open = answer->open;
-	state.probe = answer->probe * throttle;
+	state.probe = answer->probe;
 	state.usual = answer->usual;
 	state.probes = answer->probes;
 	state.faults = answer->faults;
-	state.busy = state.usual > 0 ? Max(state.probe / state.usual, 1) : throttle;
+	state.busy = state.usual > 0 ? Max(state.probe / state.usual, 1) : 1;
+	state.throttle = throttle;
 	/* Follows slowly: a single request may have met a process switch. */
 	state.round_trip = state.asked == 0 ? round_trip : (3 * state.round_trip + round_trip) / 4;
 	state.asked++;
@@ -235,6 +236,6 @@ cfd_keeper_init(void)
 							"Least time between two requests for the keeper's state.",
 							NULL, &interval, 200, 1, 60000, PGC_USERSET, GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomRealVariable("confide.soft_throttle",
-							 "For tests: how many times slower the keeper's probes are taken to be.",
-							 NULL, &throttle, 1, 1, 1000000, PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+							 "For tests: how many times slower than measured the keeper is taken to be, from its next probe on.",
+							 NULL, &throttle, 1, 0.000001, 1000000, PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 }

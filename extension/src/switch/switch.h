@@ -83,6 +83,7 @@ typedef struct CfdKeeperState
 	double		probe;			/* nanoseconds of the last probe */
 	double		usual;			/* of the fastest one */
 	double		busy;			/* how many times slower than usual it is; at least 1 */
+	double		throttle;		/* confide.soft_throttle at the last probe */
 	uint64		probes;			/* how often it has probed */
 	uint64		faults;			/* segments that it has read back from disk */
 	uint64		asked;			/* how often this session has asked */
