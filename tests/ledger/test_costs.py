@@ -2,7 +2,8 @@
 
 Right: once for the log, at its commit, however many rows and statements it has and however long the
 log is; an UPDATE of protected values once more, for the new version and the old one's row of the
-history together. Bug: a statement that waits for what it has told the keeper of its rows."""
+history together; a signed result once, for its text. Bug: a statement that waits for what it has
+told the keeper of its rows, or for the signature before it asks for the text."""
 
 import pytest
 from delivered import waits
@@ -73,3 +74,12 @@ def test_both_versions_at_once(counting, auditor, key):
     found = counting.execute("SELECT what, price FROM bond WHERE id = 1")
     assert found.fetchall() == [("d", 4)]
     assert auditor.findings("bond") == []
+
+
+@pytest.mark.parametrize("rows", [3, 600])
+def test_a_signature_is_waited_for_once(counting, rows):
+    """However many parts the rows are sent in."""
+    counting.execute(many(1, rows))
+    statement = "SELECT id, what FROM deed WHERE id = 1 WITH SIGNATURE 'n'"
+    counting.execute(statement)
+    assert waited(counting, statement) == 1

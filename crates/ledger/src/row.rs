@@ -1,8 +1,7 @@
 //! The hash of a row version, which any change of the version changes.
 //!
 //! Bytes ([`crate::codec`]): magic, schema, table, sequence number, time, principal, number of
-//! columns; for each column its name, type and value (NULL, or bytes in the type's text format). So
-//! renaming a column, changing its type, or moving a value to another column changes the leaf.
+//! columns; for each column its name, type and value (NULL, or its form and bytes). So renaming a column, changing its type, or moving a value to another column changes the leaf.
 //!
 //! Invariant: different row versions have different bytes.
 
@@ -36,15 +35,29 @@ pub struct Column<'a> {
     /// Its type, as `format_type` displays it.
     pub type_name: &'a str,
     /// Its value; `None` for NULL.
-    pub value: Option<&'a [u8]>,
+    pub value: Option<(Form, &'a [u8])>,
+}
+
+/// What the bytes of a value are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Form {
+    /// The value's own.
+    Plain = 0,
+    /// A hash of the value's own.
+    Hashed = 1,
+    /// A MAC of a protected value.
+    Protected = 2,
 }
 
 impl RowVersion<'_> {
     /// Returns the hash for the log's entry ([`crate::entry`]).
     pub fn leaf(&self) -> Hash {
         // More than it needs of fixed size, so that it is not moved while it grows.
-        let column =
-            |c: &Column<'_>| 32 + c.name.len() + c.type_name.len() + c.value.map_or(0, <[u8]>::len);
+        let column = |c: &Column<'_>| {
+            let value = c.value.map_or(0, |(_, bytes)| bytes.len());
+            32 + c.name.len() + c.type_name.len() + value
+        };
         let names = self.schema.len() + self.table.len() + self.principal.len();
         let columns: usize = self.columns.iter().map(column).sum();
         let mut out = Writer::with_capacity(64 + names + columns);
@@ -58,7 +71,12 @@ impl RowVersion<'_> {
         for column in self.columns {
             out.bytes(column.name.as_bytes());
             out.bytes(column.type_name.as_bytes());
-            out.optional(column.value);
+            out.u8(u8::from(column.value.is_some()));
+            if let Some((form, bytes)) = column.value {
+                out.u64(1 + bytes.len() as u64);
+                out.u8(form as u8);
+                out.fixed(bytes);
+            }
         }
         Hash::leaf(&out.finish())
     }

@@ -1,14 +1,14 @@
 //! Leaves of row versions.
 
 use ledger::Hash;
-use ledger::row::{Column, RowVersion};
+use ledger::row::{Column, Form, RowVersion};
 use std::collections::HashSet;
 
 fn column<'a>(name: &'a str, type_name: &'a str, value: Option<&'a [u8]>) -> Column<'a> {
     Column {
         name,
         type_name,
-        value,
+        value: value.map(|bytes| (Form::Plain, bytes)),
     }
 }
 

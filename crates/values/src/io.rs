@@ -52,6 +52,14 @@ fn parse(t: TypeCode, typmod: i32, s: &[u8], env: &Env) -> Result<Value> {
     })
 }
 
+/// The same as [`format_text`], of a value that is not needed any more: what is text is not copied.
+pub fn into_text(v: Value, env: &Env) -> Vec<u8> {
+    match v {
+        Value::Text(s) | Value::Bpchar(s) | Value::Json(s) | Value::Jsonb(s) => s.into_vec(),
+        other => format_text(&other, env),
+    }
+}
+
 /// The type's output function.
 pub fn format_text(v: &Value, env: &Env) -> Vec<u8> {
     let text = match v {

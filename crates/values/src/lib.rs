@@ -40,7 +40,7 @@ pub use encoded::decode_encoded;
 pub use env::Env;
 pub use error::Error;
 pub use hash::{hash, key, token};
-pub use io::{apply_typmod, decode_binary, encode_binary, format_text, parse_text};
+pub use io::{apply_typmod, decode_binary, encode_binary, format_text, into_text, parse_text};
 pub use like::Pattern;
 pub use numeric::Numeric;
 pub use value::{Interval, Value};

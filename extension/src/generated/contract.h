@@ -8,7 +8,7 @@
 #define CFD_CONTRACT_H
 
 /* Version */
-#define CFD_CONTRACT_VERSION 42
+#define CFD_CONTRACT_VERSION 43
 
 /* Field identifiers */
 #define CFD_SLOT_BITS 44
@@ -203,7 +203,6 @@
 	X(100, "Follow") \
 	X(101, "StoreCopy") \
 	X(102, "StoreRead") \
-	X(106, "ResultSign") \
 	X(108, "LedgerSeal") \
 	X(110, "LedgerWho") \
 	X(111, "LedgerCheck") \

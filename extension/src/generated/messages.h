@@ -913,7 +913,7 @@ typedef struct CfdWireResultCell
 } CFD_IN_MESSAGE CfdWireResultCell;
 _Static_assert(sizeof(CfdWireResultCell) == 16, "CfdWireResultCell");
 
-/* Signs it; it ends. The signed result is a text in JSON. */
+/* Signs it; it ends. The signed result is a text in JSON. If it cannot be signed, the next request that is answered tells why, and the slot stays empty. */
 typedef struct CfdWireResultSign
 {
 	CfdFid	to;	/* Where the text goes. */

@@ -4,8 +4,8 @@
  *	  signature, as a protected text that only the client can read
  *	  (crates/ledger, docs/ledger.md).
  *
- * Runs the query, sends the columns and cells of its result to the keeper, and
- * requests the signed result. The proxy generates the call for SELECT ... WITH
+ * Runs the query, and sends the columns and cells of its result to the keeper,
+ * which signs them; nothing here waits for that. The proxy generates the call for SELECT ... WITH
  * SIGNATURE. For rows of ledger tables (found in the query by hooks/shown.c),
  * the keeper is first sent the whole row version.
  *
@@ -14,6 +14,7 @@
  */
 #include "postgres.h"
 
+#include "access/htup_details.h"
 #include "access/relation.h"
 #include "access/table.h"
 #include "access/tableam.h"
@@ -112,19 +113,44 @@ signed_send_columns(Portal portal, const CfdSignedSources *sources, CfdFid state
 	pfree(columns.data);
 }
 
-static void
-signed_append_cell(StringInfo cells, HeapTuple row, TupleDesc desc, int column)
+/* What the cells of a column need; the same for all rows. */
+typedef struct SignedColumn
 {
-	bool		isnull;
-	Datum		value = SPI_getbinval(row, desc, column, &isnull);
+	uint8		t;				/* protected: the type's code; else 0 */
+	FmgrInfo	output;			/* not protected: the type's output function */
+} SignedColumn;
+
+static SignedColumn *
+signed_columns(TupleDesc desc, int count)
+{
+	SignedColumn *columns = palloc0(sizeof(SignedColumn) * count);
+
+	for (int i = 0; i < count; i++)
+	{
+		Oid			type = TupleDescAttr(desc, i)->atttypid;
+		Oid			function;
+		bool		varlena;
+
+		columns[i].t = cfd_type_code(type);
+		if (columns[i].t != 0)
+			continue;
+		getTypeOutputInfo(type, &function, &varlena);
+		fmgr_info(function, &columns[i].output);
+	}
+	return columns;
+}
+
+static void
+signed_append_cell(StringInfo cells, SignedColumn *column, Datum value, bool isnull)
+{
 	CfdWireResultCell cell = {.null = isnull};
 	char	   *text = "";
 
-	if (!isnull && cfd_type_code(SPI_gettypeid(desc, column)) != 0)
+	if (!isnull && column->t != 0)
 		cell.fid = DatumGetUInt64(value);
 	else if (!isnull)
 	{
-		text = SPI_getvalue(row, desc, column);
+		text = OutputFunctionCall(&column->output, value);
 		text = pg_server_to_any(text, strlen(text), PG_UTF8);
 		cell.length = strlen(text);
 	}
@@ -175,21 +201,19 @@ signed_send_version(Shown *shown, ItemPointer tid, uint64 number)
 }
 
 static void
-signed_send_versions(Shown *shown, HeapTuple row, TupleDesc desc, const CfdSignedSources *sources, uint64 number)
+signed_send_versions(Shown *shown, const Datum *values, const bool *nulls, const CfdSignedSources *sources,
+					 uint64 number)
 {
 	for (int source = 1; source <= sources->count; source++)
 	{
-		int			column = sources->columns + 2 * source - 1;
-		bool		no_table;
-		bool		no_row;
-		Datum		table = SPI_getbinval(row, desc, column, &no_table);
-		Datum		tid = SPI_getbinval(row, desc, column + 1, &no_row);
+		int			table = sources->columns + 2 * (source - 1);
+		int			row = table + 1;
 
 		/* NULL if an outer join found no row. */
-		if (no_table || no_row)
+		if (nulls[table] || nulls[row])
 			continue;
-		signed_open_shown(&shown[source - 1], DatumGetObjectId(table));
-		signed_send_version(&shown[source - 1], (ItemPointer) DatumGetPointer(tid),
+		signed_open_shown(&shown[source - 1], DatumGetObjectId(values[table]));
+		signed_send_version(&shown[source - 1], (ItemPointer) DatumGetPointer(values[row]),
 							number * CFD_LEDGER_SOURCES + source);
 	}
 }
@@ -202,6 +226,10 @@ static void
 signed_send_rows(const CfdSignedSources *sources, uint64 before)
 {
 	SPITupleTable *table = SPI_tuptable;
+	TupleDesc	desc = table->tupdesc;
+	SignedColumn *columns = signed_columns(desc, sources->columns);
+	Datum	   *values = palloc(sizeof(Datum) * desc->natts);
+	bool	   *nulls = palloc(sizeof(bool) * desc->natts);
 	Shown		shown[CFD_SIGNED_SOURCES_MAX] = {0};
 	StringInfoData cells;
 
@@ -209,9 +237,10 @@ signed_send_rows(const CfdSignedSources *sources, uint64 before)
 	for (uint64 i = 0; i < table->numvals; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		signed_send_versions(shown, table->vals[i], table->tupdesc, sources, before + i);
-		for (int column = 1; column <= sources->columns; column++)
-			signed_append_cell(&cells, table->vals[i], table->tupdesc, column);
+		heap_deform_tuple(table->vals[i], desc, values, nulls);
+		signed_send_versions(shown, values, nulls, sources, before + i);
+		for (int column = 0; column < sources->columns; column++)
+			signed_append_cell(&cells, &columns[column], values[column], nulls[column]);
 	}
 	for (int source = 0; source < sources->count; source++)
 		signed_close(&shown[source]);
@@ -249,7 +278,6 @@ cfd_signed_result(PG_FUNCTION_ARGS)
 	CfdSignedSources sources = {.query = text_to_cstring(PG_GETARG_TEXT_PP(0))};
 	uint64		rows = 0;
 	CfdWireResultSign sign = {0};
-	uint32		length;
 	Portal		portal;
 
 	SPI_connect();
@@ -268,6 +296,7 @@ cfd_signed_result(PG_FUNCTION_ARGS)
 	SPI_finish();
 	cfd_begin();
 	sign.to = cfd_new_slot(CFD_STATEMENT);
-	cfd_call(CFD_KIND_RESULT_SIGN, &sign, sizeof(sign), NULL, 0, &length);
+	/* Whoever asks for the text waits, and is told if there is none. */
+	cfd_send(CFD_KIND_RESULT_SIGN, &sign, sizeof(sign), NULL, 0);
 	PG_RETURN_DATUM(UInt64GetDatum(sign.to));
 }

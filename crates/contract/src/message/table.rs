@@ -1170,11 +1170,12 @@ messages! {
         /// Their cells, row by row.
         cells: Each<'a, ResultCell<'a>> [],
     };
-    /// Signs it; it ends. The signed result is a text in JSON.
+    /// Signs it; it ends. The signed result is a text in JSON. If it cannot be signed, the next
+    /// request that is answered tells why, and the slot stays empty.
     ResultSign = 106, body {
         /// Where the text goes.
         to: Fid,
-    } answer {};
+    };
 
     /// Something that happened to a row version of a ledger table, or a version that a walk over
     /// the table has found. What happens is kept by the channel, and becomes entries of the

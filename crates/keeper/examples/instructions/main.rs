@@ -21,11 +21,13 @@ use process::{Result, declassify, eval, number, step};
 use std::collections::BTreeSet;
 use std::hint::black_box;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use values::Value;
 
 /// Rows of a batch.
 const ROWS: usize = 4096;
+/// Rows that a transaction writes to ledger tables.
+const LEDGER_ROWS: u64 = 20;
 const SOON: Duration = Duration::from_secs(60);
 
 fn main() -> Result<()> {
@@ -200,8 +202,45 @@ impl Direct {
                 let body = eval(call, Fid::INVALID, 1, &[&column[5..], &column[99..]]);
                 self.one_way(body, 1, times)
             }
+            "ledger" => self.ledger(times),
             _ => Err(format!("unknown case {case}").into()),
         }
+    }
+
+    /// Transactions that write rows of two ledger tables, and commit.
+    fn ledger(&mut self, times: u64) -> Result<()> {
+        let logs = [self.log(1)?, self.log(2)?];
+        let mut sn = 0;
+        for _ in 0..times {
+            for number in 0..LEDGER_ROWS {
+                sn += 1;
+                let log = logs[(number % 2) as usize];
+                let body = ledger_row(log, number, sn)?;
+                self.connection.handle(Kind::LedgerRow, black_box(&body));
+            }
+            let sealed = self
+                .connection
+                .handle(Kind::LedgerSeal, &LEDGER_ROWS.to_le_bytes());
+            sealed.ok_or("not sealed")?.map_err(|e| e.to_string())?;
+            self.connection
+                .handle(Kind::LedgerEnd, &1_u64.to_le_bytes());
+        }
+        Ok(())
+    }
+
+    /// The log of a table.
+    fn log(&mut self, relation: u32) -> Result<u32> {
+        let numbers = [
+            1,
+            relation,
+            contract::message::ledger::ATTRIBUTE as u32,
+            u32::MAX,
+        ];
+        let mut open = numbers.map(u32::to_le_bytes).concat();
+        open.extend_from_slice(&[TypeCode::Bytea as u8, 0, 0, 0, 0, 0, 0, 0]);
+        self.connection.handle(Kind::PartitionOpen, &open);
+        let answer = self.connection.reply().first_chunk().ok_or("no log")?;
+        Ok(u32::from_le_bytes(*answer))
     }
 
     fn answered(&mut self, body: &[u8], times: u64) -> Result<()> {
@@ -272,6 +311,27 @@ impl Direct {
         self.release();
         Ok(fids)
     }
+}
+
+/// A version of a row of eight plain columns, some of them long.
+fn ledger_row(log: u32, number: u64, sn: u64) -> Result<Vec<u8>> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH)?.as_micros();
+    let time = u64::try_from(since)? - 946_684_800_000_000;
+    let mut body = [log, contract::message::ledger::WRITE]
+        .map(u32::to_le_bytes)
+        .concat();
+    for word in [number, sn, 0, time, 0] {
+        body.extend_from_slice(&word.to_le_bytes());
+    }
+    body.extend_from_slice(b"public\0order_line\0bench\0\0");
+    for n in 0..8_u32 {
+        let bytes: &[u8] = if n % 4 == 3 { &[65; 24] } else { &[7; 4] };
+        body.extend_from_slice(&[0; 12]);
+        body.extend_from_slice(&u32::try_from(bytes.len())?.to_le_bytes());
+        body.extend_from_slice(format!("ol_column_{n}\0pg_catalog.int4\0").as_bytes());
+        body.extend_from_slice(bytes);
+    }
+    Ok(body)
 }
 
 /// Anything with the columns of [`Direct::column`].

@@ -33,6 +33,8 @@ use values::{Error, Value};
 
 /// A transaction may do so much to ledger tables.
 const DOINGS_MAX: usize = 1 << 22;
+/// A row's table is looked for among so many that were written to last.
+const TABLES_SEEN: usize = 16;
 /// So many entries are made at once, so that no redo record gets long.
 const SEAL_ROWS: usize = 16_384;
 /// The database's clock may differ by so many microseconds from the keeper's.
@@ -41,8 +43,10 @@ pub(super) const SKEW: i64 = 60_000_000;
 /// What a channel does with ledger tables.
 #[derive(Default)]
 pub(super) struct Doings {
-    /// What the transaction did so far: the log, its table's name, and what.
-    pending: Vec<(u32, String, Doing)>,
+    /// What the transaction did so far: to which of `tables`, and what.
+    pending: Vec<(usize, Doing)>,
+    /// Logs, and the names of their tables.
+    tables: Vec<(u32, String)>,
     /// The time of the first of it that did not come from a dump.
     began: Option<i64>,
     /// The groups that were made of it, and that nobody has said the end of.
@@ -81,6 +85,40 @@ impl Doings {
     pub fn awaited(&self) -> bool {
         !self.sealed.is_empty()
     }
+
+    /// Where a table is in the list of those that the transaction has written to. It may be there
+    /// more than once.
+    fn table(&mut self, log: u32, schema: &str, table: &str) -> usize {
+        let named = |names: &str| {
+            let rest = names.strip_prefix(schema).and_then(|r| r.strip_prefix('.'));
+            rest == Some(table)
+        };
+        let late = self.tables.len().saturating_sub(TABLES_SEEN);
+        let mut seen = self.tables.iter().enumerate().skip(late).rev();
+        let found = seen.find(|(_, (known, names))| *known == log && named(names));
+        if let Some((at, _)) = found {
+            return at;
+        }
+        self.tables.push((log, format!("{schema}.{table}")));
+        self.tables.len() - 1
+    }
+}
+
+/// What happened, by log, with the names of the log's table. Fails if a log has two.
+fn by_log<D>(
+    tables: &[(u32, String)],
+    doings: impl Iterator<Item = (usize, D)>,
+) -> Result<BTreeMap<u32, (&str, Vec<D>)>, Error> {
+    let mut found: BTreeMap<u32, (&str, Vec<D>)> = BTreeMap::new();
+    for (table, doing) in doings {
+        let (log, names) = tables.get(table).ok_or_else(renamed)?;
+        let of = found.entry(*log).or_insert_with(|| (names, Vec::new()));
+        if of.0 != names {
+            return Err(renamed());
+        }
+        of.1.push(doing);
+    }
+    Ok(found)
 }
 
 impl Walk {
@@ -129,6 +167,7 @@ impl Connection {
         self.ledger.pending.truncate(at);
         if at == 0 {
             self.ledger.began = None;
+            self.ledger.tables.clear();
         }
         let doing = self.ledger_doing(&body)?;
         if at >= DOINGS_MAX {
@@ -139,8 +178,8 @@ impl Connection {
         if doing.kind != Kind::Restore {
             self.ledger.began.get_or_insert(doing.time);
         }
-        let names = format!("{}.{}", body.schema, body.table);
-        self.ledger.pending.push((body.log, names, doing));
+        let table = self.ledger.table(body.log, body.schema, body.table);
+        self.ledger.pending.push((table, doing));
         Ok(())
     }
 
@@ -206,17 +245,15 @@ impl Connection {
             self.ledger_admit()?;
         }
         let count = self.ledger.pending.len().min(SEAL_ROWS);
-        let mut by_log: BTreeMap<u32, (String, Vec<Doing>)> = BTreeMap::new();
-        for (log, names, doing) in self.ledger.pending.drain(..count) {
-            let of = by_log.entry(log).or_insert_with(|| (names, Vec::new()));
-            of.1.push(doing);
-        }
+        let doings: Vec<(usize, Doing)> = self.ledger.pending.drain(..count).collect();
         let more = u32::from(!self.ledger.pending.is_empty());
         self.answer(&answer::LedgerSeal { more, record: &[] });
+        let tables = std::mem::take(&mut self.ledger.tables);
         let mut promotion = Promotion::new();
-        for (log, (names, doings)) in &by_log {
-            self.ledger_make(*log, names, doings, &mut promotion)?;
+        for (log, (names, doings)) in by_log(&tables, doings.into_iter())? {
+            self.ledger_make(log, names, &doings, &mut promotion)?;
         }
+        self.ledger.tables = tables;
         if let Some(durable) = &self.keeper.durable
             && !promotion.is_empty()
         {
@@ -228,15 +265,9 @@ impl Connection {
 
     /// Whether the logs take all of it.
     fn ledger_admit(&self) -> Result<(), Failure> {
-        let mut by_log: BTreeMap<u32, (&str, Vec<&Doing>)> = BTreeMap::new();
-        for (log, names, doing) in &self.ledger.pending {
-            let of = by_log.entry(*log).or_insert_with(|| (names, Vec::new()));
-            if of.0 != names {
-                return Err(renamed().into());
-            }
-            of.1.push(doing);
-        }
-        for (log, (names, doings)) in by_log {
+        let doings = self.ledger.pending.iter();
+        let doings = doings.map(|(table, doing)| (*table, doing));
+        for (log, (names, doings)) in by_log(&self.ledger.tables, doings)? {
             self.with_log(log, |log| match log.is_of(names) {
                 true => log.admit(&doings),
                 false => Err(renamed()),

@@ -343,7 +343,6 @@ impl Connection {
 
     fn answered_of_ledgers(&mut self, kind: Kind, body: &[u8]) -> Result<(), Failure> {
         match kind {
-            Kind::ResultSign => self.result_sign(take(body)?),
             Kind::LedgerSeal => self.ledger_seal(take(body)?),
             Kind::LedgerWho => self.ledger_who(),
             Kind::LedgerCheck => self.ledger_check(take(body)?),
@@ -404,6 +403,7 @@ impl Connection {
             Kind::GarbageMark => self.garbage_mark(take(body)?),
             Kind::ResultBegin => self.result_begin(take(body)?),
             Kind::ResultRows => self.result_rows(take(body)?),
+            Kind::ResultSign => self.result_sign(take(body)?),
             Kind::LedgerRow => self.ledger_row(take(body)?),
             Kind::LedgerEnd => self.ledger_end(take(body)?),
             Kind::GarbageSwept => self.garbage_swept(),

@@ -146,7 +146,7 @@ impl Connection {
                 let more = self.operands(&[cell.fid])?.label;
                 signing.label = self.union(signing.label, more)?;
                 let value = self.space.value(cell.fid, Some(t.stored()))?;
-                value.map(|value| values::format_text(&value, &self.env))
+                value.map(|value| values::into_text(value, &self.env))
             }
         };
         signing.bytes += CELL_BYTES + text.as_ref().map_or(0, Vec::len);

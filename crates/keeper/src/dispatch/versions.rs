@@ -16,14 +16,9 @@ use contract::message::table::LedgerCell;
 use contract::{Fid, TypeCode, body};
 use ledger::Hash;
 use ledger::entry::Kind;
-use ledger::row::{Column, RowVersion};
+use ledger::row::{Column, Form, RowVersion};
 use store::Scalar;
 use values::Error;
-
-/// What is before the bytes of a value: in which form it is.
-const PLAIN: u8 = 0;
-const HASHED: u8 = 1;
-const PROTECTED: u8 = 2;
 
 impl Connection {
     /// A version of a dump's history: with a ticket, and with an end that has been.
@@ -55,30 +50,30 @@ impl Connection {
         with_end: bool,
     ) -> Result<Hash, Failure> {
         let cells: Vec<LedgerCell<'_>> = body.cells.iter().collect();
-        let mut values = Vec::with_capacity(cells.len());
-        for cell in &cells {
-            values.push(match cell.t {
-                Some(t) => self.ledger_value(cell.fid, t, body.sn)?,
-                None => {
-                    let form = if cell.hashed == 0 { PLAIN } else { HASHED };
-                    [&[form], cell.bytes].concat()
-                }
-            });
-        }
-        let columns = cells.iter().zip(&values);
-        let until = [&[PLAIN], body.until.to_le_bytes().as_slice()].concat();
-        let ended_by = [&[PLAIN], body.ended_by.as_bytes()].concat();
-        let end = [("valid_to", &until), ("ended_by", &ended_by)];
-        let end = end.iter().filter(|_| with_end).map(|(name, value)| Column {
+        let protected = cells.iter().filter_map(|cell| Some((cell.fid, cell.t?)));
+        let macs = protected.map(|(fid, t)| self.ledger_mac(fid, t, body.sn));
+        let macs = macs.collect::<Result<Vec<_>, _>>()?;
+        let mut macs = macs.iter();
+        let until = body.until.to_le_bytes();
+        let end = [
+            ("valid_to", until.as_slice()),
+            ("ended_by", body.ended_by.as_bytes()),
+        ];
+        let end = end.iter().filter(|_| with_end).map(|(name, bytes)| Column {
             name,
             type_name: "",
-            value: Some(value),
+            value: Some((Form::Plain, bytes)),
         });
-        let columns: Vec<Column<'_>> = columns
-            .map(|(cell, value)| Column {
+        let columns: Vec<Column<'_>> = cells
+            .iter()
+            .map(|cell| Column {
                 name: cell.name,
                 type_name: cell.type_name,
-                value: Some(value),
+                value: match cell.t {
+                    Some(_) => macs.next().map(|mac| (Form::Protected, mac.as_ref())),
+                    None if cell.hashed == 0 => Some((Form::Plain, cell.bytes)),
+                    None => Some((Form::Hashed, cell.bytes)),
+                },
             })
             .chain(end)
             .collect();
@@ -94,15 +89,21 @@ impl Connection {
     }
 
     /// What stands for a protected value in a version's hash.
-    fn ledger_value(&self, fid: Fid, t: TypeCode, sn: u64) -> Result<Vec<u8>, Failure> {
+    fn ledger_mac(&self, fid: Fid, t: TypeCode, sn: u64) -> Result<hmac::Tag, Failure> {
         let value = self.space.value(fid, Some(t.stored()))?;
         let value = value.ok_or_else(store::unresolved)?;
-        let mut plain = zeroize::Zeroizing::new(Vec::new());
-        store::encode(&Scalar::of(&value), value.type_code(), &mut plain);
         let mut context = hmac::Context::with_key(&self.keeper.keys.ledger);
         context.update(&sn.to_le_bytes());
         context.update(&[value.type_code() as u8]);
-        context.update(&plain);
-        Ok([&[PROTECTED], context.sign().as_ref()].concat())
+        match Scalar::of(&value) {
+            // Long ones are not copied.
+            Scalar::Bytes(bytes) => context.update(bytes),
+            scalar => {
+                let mut plain = zeroize::Zeroizing::new(Vec::new());
+                store::encode(&scalar, value.type_code(), &mut plain);
+                context.update(&plain);
+            }
+        }
+        Ok(context.sign())
     }
 }

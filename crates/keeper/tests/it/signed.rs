@@ -112,7 +112,7 @@ impl Site {
 
     fn sign(&mut self) -> Result<SignedResult, (String, String)> {
         let to = self.backend.slot();
-        self.backend.call(Kind::ResultSign, &to.0.to_le_bytes())?;
+        self.backend.send(Kind::ResultSign, &to.0.to_le_bytes());
         let text = self.backend.get(to, TypeCode::Text)?.unwrap();
         Ok(SignedResult::from_json(&text).unwrap())
     }
