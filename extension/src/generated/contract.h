@@ -8,7 +8,7 @@
 #define CFD_CONTRACT_H
 
 /* Version */
-#define CFD_CONTRACT_VERSION 42
+#define CFD_CONTRACT_VERSION 43
 
 /* Field identifiers */
 #define CFD_SLOT_BITS 44
