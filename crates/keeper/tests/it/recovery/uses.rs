@@ -175,6 +175,7 @@ fn in_backups() {
     worker.state(SYSTEM).unwrap();
     worker.checkpoint(150, SYSTEM).unwrap();
     drop((worker, running));
-    let (follower, _worker) = standby(&place.copied());
+    let copy = place.copied();
+    let (follower, _worker) = standby(&copy);
     assert_eq!(shown(&follower, fid, 1), 0);
 }
