@@ -245,7 +245,7 @@ def test_changed_routine(routines, dba, schema, name):
 
 
 def test_routine_in_front(routines, dba, schema):
-    """One of the name in a schema that is searched first is not the pinned one; new names are free."""
+    """One of the name in a schema that is searched first is not the pinned one."""
     first = f"{schema[:40]}_first"
     dba.execute(f'CREATE SCHEMA "{first}" AUTHORIZATION app')
     try:

@@ -2,9 +2,9 @@
 
 Mechanism: ANALYZE evaluates predicates and expressions of indexes for its sample, but without a
 client the keeper evaluates nothing. Right: such a predicate is ignored, with a warning; the index
-counts as one of all rows, without statistics. A protected expression has none, as with a client. All
-other columns, and plain expressions, have theirs. Bug: VACUUM ANALYZE of the whole database, and
-autovacuum, fail there (08003, no client session).
+counts as one of all rows, without statistics. A protected expression has none, as with a client.
+All other columns, and plain expressions, have theirs. Bug: VACUUM ANALYZE of the whole database,
+and autovacuum, fail there (08003, no client session).
 """
 
 import pytest
@@ -53,8 +53,10 @@ def statistics_of_the_others(connection):
     """Of n nothing, which has no index without an expression, nor of protected expressions."""
     columns = {("t", column) for column in "isp"}
     assert has_statistics(connection) == columns | {("e_beside", "expr")}
-    made = "SELECT count(*) FROM pg_statistic_ext_data d JOIN pg_statistic_ext e ON e.oid = stxoid " \
+    made = (
+        "SELECT count(*) FROM pg_statistic_ext_data d JOIN pg_statistic_ext e ON e.oid = stxoid "
         "WHERE stxname = 'e_plain' AND stxnamespace = current_schema::regnamespace"
+    )
     assert connection.execute(made).fetchone() == (1,)
 
 

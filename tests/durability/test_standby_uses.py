@@ -1,15 +1,14 @@
 """What is used of restore tickets and budgets at the primary is used at a standby, too, after its
 promotion, and in a cluster that is restored.
 
-Mechanism: the keeper gives a sealed redo record of each use, which goes through the WAL to the other
-keeper; what was used before the base backup is in the copy of the keeper's files. Right: such a ticket
-is refused with 42501, such a budget with 53400. Bug: whoever has the standby promoted, or a backup
-restored, uses a ticket or a budget once more.
+Mechanism: the keeper gives a sealed redo record of each use, which goes through the WAL to the
+other keeper; what was used before the base backup is in the copy of the keeper's files. Right: such
+a ticket is refused with 42501, such a budget with 53400. Bug: whoever has the standby promoted, or
+a backup restored, uses a ticket or a budget once more.
 """
 
 import shutil
 
-import psycopg
 import pytest
 from copies import Copy, backup, owned, place, run_as
 from principals import Proxy, keys, three  # noqa: F401
@@ -32,7 +31,7 @@ def use(stack, text: str) -> str | None:
     """Compares two values without a client, as a restore does that builds an index: the SQLSTATE
     of the refusal."""
     with stack.connect_dba() as dba:
-        dba.execute("SET confide.restore_ticket = %s" % psycopg.sql.Literal(text).as_string())
+        dba.execute(f"SET confide.restore_ticket = '{text}'")
         return run(dba, "SELECT a.id FROM uses a JOIN uses b ON a.early < b.early LIMIT 1").sqlstate
 
 

@@ -9,13 +9,13 @@
 
 use crate::body::definition::{argument, definition, text_argument};
 use crate::body::{Body, Variable};
+use crate::called::words_of;
 use crate::infer::named_argument;
 use crate::reach::Reach;
-use crate::refusal::Refusal;
 use crate::relation::ColumnType;
 use crate::schema::{Routine, Schema, UserFunction};
 use crate::statement::Prepared;
-use crate::tokens::{Tokens, identifier};
+use crate::tokens::Tokens;
 use pg_query::protobuf::Token;
 use std::collections::BTreeSet;
 
@@ -89,38 +89,6 @@ pub(crate) fn opened(schema: &Schema, called: &BTreeSet<String>) -> Vec<Vec<bool
     }
     found.retain(|columns: &Vec<bool>| columns.contains(&true));
     found
-}
-
-/// Why a call is refused because of the pin: the routine, or one that its body names, is not the pinned one.
-pub(crate) fn unpinned(schema: &Schema, place: Option<&str>, name: &str) -> Option<Refusal> {
-    if !schema.pins_routines() {
-        return None;
-    }
-    let mut left = vec![(place, name.to_owned())];
-    let mut seen = BTreeSet::new();
-    while let Some((place, name)) = left.pop() {
-        if !seen.insert(name.clone()) {
-            continue;
-        }
-        if let Some(refusal) = schema.unpinned_routine(place, &name) {
-            return Some(refusal);
-        }
-        let words = schema.all_bodies(&name).flat_map(words_of);
-        left.extend(words.map(|word| (None, word)));
-    }
-    None
-}
-
-/// The names in the body of a routine.
-fn words_of(routine: &UserFunction) -> BTreeSet<String> {
-    let text = routine.source.as_ref().map_or("", |s| s.text.as_str());
-    let Ok(tokens) = Tokens::scan(text) else {
-        return BTreeSet::new();
-    };
-    let names = (0..tokens.len()).filter(|at| tokens.is_name(*at));
-    names
-        .map(|at| identifier(&text[tokens.range(at)]).into_owned())
-        .collect()
 }
 
 /// Whether the body, or that of a routine that it calls, names something protected.

@@ -26,7 +26,7 @@ impl Infer<'_> {
         };
         let schema = schema.last().copied();
         let name = *name;
-        if let Some(refusal) = crate::others::unpinned(self.schema, schema, name) {
+        if let Some(refusal) = crate::called::unpinned(self.schema, schema, name) {
             return Err(refusal.at(f.location));
         }
         let mut vals = self.exprs(&f.args)?;
