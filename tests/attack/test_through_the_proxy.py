@@ -9,6 +9,7 @@ plaintext.
 
 import psycopg
 import pytest
+from pinned import Pinned
 
 SECRET = "Ada Lovelace"
 
@@ -123,3 +124,138 @@ def test_swapped_output(emp, dba, attack):
     except psycopg.OperationalError as error:
         assert "a result is protected" in str(error)
     attack.attempt("a protected value as the output of a procedure", SECRET in str(seen))
+
+
+# What shows rows of a cursor that a routine of the client's has opened.
+ROUTINES = """
+CREATE FUNCTION opened(c refcursor) RETURNS refcursor LANGUAGE plpgsql AS $$
+BEGIN OPEN c FOR SELECT id, note FROM directory; RETURN c; END $$;
+CREATE FUNCTION outer_one(c refcursor) RETURNS refcursor LANGUAGE plpgsql AS $$
+BEGIN RETURN opened(c); END $$;
+CREATE PROCEDURE opening(c refcursor) LANGUAGE plpgsql AS $$
+BEGIN OPEN c FOR SELECT id, note FROM directory; END $$;
+CREATE FUNCTION atomic(a int, b text DEFAULT 'x') RETURNS int BEGIN ATOMIC SELECT a + 1; END;
+"""
+BODY = """RETURNS refcursor LANGUAGE plpgsql AS $$
+BEGIN OPEN c FOR SELECT id, name FROM emp; RETURN c; END $$"""
+REPLACED = {
+    "a function": (f"CREATE OR REPLACE FUNCTION opened(c refcursor) {BODY}", "SELECT opened('c')"),
+    "one that another calls": (
+        f"CREATE OR REPLACE FUNCTION opened(c refcursor) {BODY}",
+        "SELECT outer_one('c')",
+    ),
+    "a procedure": (
+        "CREATE OR REPLACE PROCEDURE opening(c refcursor) LANGUAGE plpgsql AS $$ "
+        "BEGIN OPEN c FOR SELECT id, name FROM emp; END $$",
+        "CALL opening('c')",
+    ),
+    "the catalog": (
+        "UPDATE pg_proc SET prosrc = 'BEGIN OPEN c FOR SELECT id, name FROM emp; RETURN c; END' "
+        "WHERE proname = 'opened'; ALTER FUNCTION opened COST 100",  # so that the proxy is told
+        "SELECT opened('c')",
+    ),
+}
+
+
+def read_opened(connection, call):
+    """The rows of the routine's cursor, or why there are none."""
+    try:
+        with connection.transaction():
+            connection.execute(call)
+            return connection.execute("FETCH ALL FROM c").fetchall(), None
+    except psycopg.Error as error:
+        return [], error
+
+
+@pytest.fixture
+def routines(stack, emp):
+    """A proxy with a pin of the client's tables and routines."""
+    emp.execute(ROUTINES)
+    pinned = Pinned(stack)
+    pinned.write()
+    pinned.start()
+    yield pinned
+    pinned.stop()
+
+
+@pytest.mark.ten(6)
+@pytest.mark.parametrize("name", REPLACED)
+def test_replaced_routine(stack, routines, dba, schema, attack, name):
+    """A routine of the client's opens a cursor for something protected, instead of something plain.
+    With a pin no statement that calls it, directly or not, is sent."""
+    replaced, call = REPLACED[name]
+    path = f'"{schema}"'
+    with routines.connect(path) as connection:
+        assert connection.execute("SELECT name FROM emp").fetchall() == [(SECRET,)]
+        assert read_opened(connection, call) == ([(1, "open")], None)
+    dba.execute(replaced)
+    with routines.connect(path) as connection:
+        connection.execute("SELECT name FROM emp")
+        seen, error = read_opened(connection, call)
+    attack.attempt(f"replace {name}, with a pin", SECRET in str(seen))
+    assert error.sqlstate == "55000"
+    assert "is not as it is pinned" in error.diag.message_primary
+    assert error.diag.message_detail
+    assert "confide pin" in error.diag.message_hint
+    with stack.connect_app(options=f"-c search_path={schema}") as connection:
+        connection.execute("SELECT name FROM emp")
+        seen, error = read_opened(connection, call)
+    attack.attempt(
+        f"replace {name}, without a pin",
+        SECRET in str(seen),
+        "the body of a function is what the database says, unless it is pinned",
+    )
+    assert seen == [(1, SECRET)]
+
+
+CHANGED = {
+    "SECURITY DEFINER": "ALTER FUNCTION opened SECURITY DEFINER",
+    "its settings": "ALTER FUNCTION opened SET search_path = public",
+    "its volatility": "ALTER FUNCTION opened STABLE",
+    "another of its name": f"CREATE FUNCTION opened(c refcursor, more int DEFAULT 1) {BODY}",
+    "another type": "DROP FUNCTION opened; CREATE FUNCTION opened(c text) RETURNS text "
+    "LANGUAGE plpgsql AS $$ BEGIN RETURN c; END $$",
+    "no function": "DROP FUNCTION opened",
+    "a parsed body": "CREATE OR REPLACE FUNCTION atomic(a int, b text DEFAULT 'x') RETURNS int "
+    "BEGIN ATOMIC SELECT a + 2; END",
+    "a default": "CREATE OR REPLACE FUNCTION atomic(a int, b text DEFAULT 'y') RETURNS int "
+    "BEGIN ATOMIC SELECT a + 1; END",
+}
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_changed_routine(routines, dba, schema, name):
+    """Whatever else is changed of a pinned routine; the others go on, and a pin that is written
+    anew has the new one."""
+    calls = ["SELECT opened('c')", "SELECT atomic(1)"]
+    if "atomic" in CHANGED[name]:
+        calls.reverse()
+    dba.execute(CHANGED[name])
+    with routines.connect(f'"{schema}"') as connection:
+        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="as it is pinned"):
+            connection.execute(calls[0])
+        with connection.transaction():
+            connection.execute(calls[1])
+    assert "+ app." in routines.write().stdout or name == "no function"
+    routines.process.terminate()
+    routines.start()
+    with routines.connect(f'"{schema}"') as connection:
+        answer = read_opened(connection, calls[0])[1]
+    assert answer is None or "pinned" not in str(answer)
+
+
+def test_routine_in_front(routines, dba, schema):
+    """One of the name in a schema that is searched first is not the pinned one."""
+    first = f"{schema[:40]}_first"
+    dba.execute(f'CREATE SCHEMA "{first}" AUTHORIZATION app')
+    try:
+        dba.execute(f'CREATE FUNCTION "{first}".opened(c refcursor) {BODY}')
+        dba.execute(f'CREATE FUNCTION "{first}".new() RETURNS int LANGUAGE sql AS $$ SELECT 7 $$')
+        with routines.connect(f'"{first}", "{schema}"') as connection:
+            with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="pinned"):
+                connection.execute("SELECT opened('c')")
+            assert connection.execute("SELECT new()").fetchall() == [(7,)]
+            call = f"SELECT \"{schema}\".opened('c')"
+            assert read_opened(connection, call) == ([(1, "open")], None)
+    finally:
+        dba.execute(f'DROP SCHEMA "{first}" CASCADE')

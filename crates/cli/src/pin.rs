@@ -1,4 +1,4 @@
-//! `confide pin`: writes the list of a database's protected columns for the proxy's `pin_file`, and
+//! `confide pin`: writes the list of a database's protected columns and routines for the proxy's `pin_file`, and
 //! shows what has changed. Queries through psql, like `confide backup`.
 //!
 //! At this moment the database is trusted, so its output must be read.
@@ -24,10 +24,10 @@ pub struct Arguments {
     check: bool,
 }
 
-const HEADER: &str = "# Protected columns, written by `confide pin`: \
-                      database.schema.table.column type place\n";
+const HEADER: &str = "# Protected columns and routines, written by `confide pin`: \
+                      database.schema.table.column type place; database.schema.name routine fingerprint\n";
 
-const QUERIES: [&str; 3] = [
+const QUERIES: [&str; 4] = [
     "SET search_path = pg_catalog",
     "SELECT quote_ident(current_database())",
     "SELECT format('%I.%I.%I.%I %s %s', current_database(), n.nspname, c.relname, a.attname, \
@@ -39,7 +39,33 @@ const QUERIES: [&str; 3] = [
      JOIN pg_type t ON t.oid = a.atttypid \
      WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relpersistence <> 't' \
      AND t.typnamespace = 'pg_catalog'::regnamespace AND t.typname ~ '^(_?enc_|rnd_|soft_)'",
+    ROUTINES,
 ];
+
+/// Fingerprints as the proxy computes them (`rewrite/src/pin.rs`); the innermost hash is in the server's
+/// reports (`extension/src/schema/define.c`).
+const ROUTINES: &str = "\
+WITH types AS (SELECT t.oid, CASE WHEN t.oid < 16384 THEN t.oid::text \
+  ELSE format('%s.%s', n.nspname, t.typname) END AS name \
+  FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace), \
+routines AS (SELECT p.*, n.nspname, l.lanname, p.prolang IN (12, 13) AS compiled, \
+  ARRAY(SELECT y.name FROM unnest(p.proargtypes) WITH ORDINALITY u(oid, at) JOIN types y USING (oid) ORDER BY at) \
+    AS inputs, \
+  ARRAY(SELECT y.name FROM unnest(p.proallargtypes) WITH ORDINALITY u(oid, at) JOIN types y USING (oid) ORDER BY at) \
+    AS every, \
+  (SELECT name FROM types WHERE oid = p.prorettype) AS result, \
+  coalesce((SELECT name FROM types WHERE oid = p.provariadic), '0') AS rest_type, \
+  encode(sha256(convert_to(concat(prokind, prosecdef, proisstrict, proretset, provolatile, proleakproof, \
+    chr(10), proconfig, chr(10), probin, chr(10), prosrc, chr(10), prosqlbody, chr(10), proargdefaults), \
+    getdatabaseencoding())), 'hex') AS rest \
+  FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace JOIN pg_language l ON l.oid = p.prolang \
+  WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'confide') AND n.nspname !~ '^pg_temp_') \
+SELECT format('%I.%I.%I routine %s', current_database(), nspname, proname, \
+  (SELECT encode(sha256(convert_to(string_agg(octet_length(convert_to(f, 'UTF8')) || ':' || f, '' ORDER BY at), \
+    'UTF8')), 'hex') \
+  FROM unnest(cardinality(inputs)::text || inputs || cardinality(every)::text || every || \
+    ARRAY[coalesce(array_to_string(proargmodes, ''), ''), result, rest_type, CASE WHEN compiled THEN '' ELSE lanname END, \
+    CASE WHEN compiled THEN '' ELSE prosrc END, rest] || proargnames) WITH ORDINALITY u(f, at))) FROM routines";
 
 type Lines = BTreeSet<String>;
 
@@ -63,7 +89,12 @@ pub fn run(arguments: &Arguments) -> Result<String, String> {
         .map(|line| format!("- {line}\n"))
         .chain(now.difference(&before).map(|line| format!("+ {line}\n")))
         .collect();
-    let count = format!("{}: {} protected columns", path.display(), now.len());
+    let routines = now.iter().filter(|line| line.contains(" routine ")).count();
+    let count = format!(
+        "{}: {} protected columns and {routines} routines",
+        path.display(),
+        now.len() - routines
+    );
     if shown.is_empty() {
         return Ok(format!("{count}, as before"));
     }

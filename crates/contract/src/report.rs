@@ -19,7 +19,10 @@
 //!   [`COLUMN`], number, name, type, modifier, 1 if generated, 1 if an identity; then [`END`].
 //! - [`FUNCTION`]: OID, namespace, name, how many input arguments and their types, result,
 //!   how many arguments and their types, modes, how many names and these, variadic element
-//!   type or 0, how many defaults, language and text of the body where that is a string.
+//!   type or 0, how many defaults, language and text of the body where that is a string, and a hash of
+//!   what else the routine does: SHA-256, in hexadecimal digits, of its kind, whether it is
+//!   `SECURITY DEFINER`, strict and gives a set, its volatility, whether it is leakproof; and, each after a line
+//!   feed, settings, library, source, parsed body, defaults, as they are in `pg_proc`.
 //! - [`GONE`]: OID of the catalog, OID.
 
 /// The setting, which does not exist.

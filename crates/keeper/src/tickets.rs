@@ -46,14 +46,19 @@ impl std::ops::Deref for Admitted {
 struct Used {
     expires: u64,
     times: u32,
-    /// Number of the last use; the WAL has them up to some number.
-    changed: u64,
+}
+
+#[derive(Default)]
+struct Uses {
+    of: HashMap<Number, Used>,
+    /// Number of the last one since the keeper started; the WAL has them up to some number.
+    last: u64,
 }
 
 /// The used tickets of a keeper.
 pub struct Tickets {
     file: SealedFile,
-    used: Mutex<HashMap<Number, Used>>,
+    used: Mutex<Uses>,
     /// Uses found in the audit log at startup, by ticket number.
     known: HashMap<String, u32>,
 }
@@ -83,14 +88,14 @@ impl Tickets {
             let used = Used {
                 expires: u64::from_le_bytes(*expires),
                 times: u32::from_le_bytes(*rest.first_chunk()?),
-                changed: 1,
             };
             Some((*number, used))
         };
-        let used = entries.iter().filter_map(entry).collect();
+        let of: HashMap<_, _> = entries.iter().filter_map(entry).collect();
+        let last = u64::from(!of.is_empty());
         Ok(Tickets {
             file,
-            used: Mutex::new(used),
+            used: Mutex::new(Uses { of, last }),
             known: HashMap::new(),
         })
     }
@@ -117,12 +122,11 @@ impl Tickets {
             return note();
         }
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut next: HashMap<Number, Used> = used.clone();
+        let mut next = used.of.clone();
         next.retain(|_, used| now < used.expires);
         let entry = next.entry(ticket.number).or_insert(Used {
             expires: ticket.expires,
             times: 0,
-            changed: 0,
         });
         let known = self.known.get(&hex(&ticket.number)).copied();
         entry.times = entry.times.max(known.unwrap_or_default());
@@ -130,46 +134,49 @@ impl Tickets {
             return Err(fail::bad_ticket("It was used already."));
         }
         entry.times += 1;
-        entry.changed = last(&used) + 1;
         if next.len() > USED_MAX {
             return Err(fail::program_limit("Too many restore tickets were used."));
         }
         note()?;
         self.write(&next)?;
-        *used = next;
+        used.of = next;
+        used.last += 1;
         Ok(())
     }
 
-    /// The uses after the one with this number, and the number of the last.
-    pub fn since(&self, logged: u64) -> (Vec<OfTicket>, u64) {
+    /// The number of the last use since the keeper started; 1 at least if there was one before.
+    pub fn last(&self) -> u64 {
         let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        let later = used.iter().filter(|(_, used)| used.changed > logged);
-        let later = later.map(|(number, used)| OfTicket {
+        used.last
+    }
+
+    /// How often each was used.
+    pub fn used(&self) -> Vec<OfTicket> {
+        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let each = used.of.iter().map(|(number, used)| OfTicket {
             number: *number,
             expires: used.expires,
             times: used.times,
         });
-        (later.collect(), last(&used))
+        each.collect()
     }
 
     /// Takes in uses at the primary.
     pub fn hear(&self, heard: &[OfTicket]) -> Result<(), Error> {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut next = used.clone();
-        let changed = last(&used) + 1;
+        let (mut next, mut changed) = (used.of.clone(), false);
         for one in heard {
             let entry = next.entry(one.number).or_insert(Used {
                 expires: one.expires,
                 times: 0,
-                changed,
             });
-            if one.times > entry.times {
-                (entry.times, entry.changed) = (one.times, changed);
-            }
+            changed |= one.times > entry.times;
+            entry.times = entry.times.max(one.times);
         }
-        if next.values().any(|used| used.changed == changed) {
+        if changed {
             self.write(&next)?;
-            *used = next;
+            used.of = next;
+            used.last += 1;
         }
         Ok(())
     }
@@ -186,11 +193,6 @@ impl Tickets {
             Error::new(b"58030", "confide: the keeper cannot note a ticket's use")
         })
     }
-}
-
-/// The number of the last use.
-fn last(used: &HashMap<Number, Used>) -> u64 {
-    used.values().map(|used| used.changed).max().unwrap_or(0)
 }
 
 #[cfg(test)]

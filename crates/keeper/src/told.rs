@@ -132,8 +132,6 @@ pub struct Account {
     /// The amount that the WAL shall have: with a further portion, which is used before the WAL has
     /// the next.
     ahead: Counts,
-    /// Number of the last reservation; the WAL has them up to some number.
-    logged: u64,
 }
 
 /// A disclosure about to be made, to be checked against a budget.
@@ -172,7 +170,7 @@ struct Inner {
     changed: bool,
     /// Number of the last reservation.
     number: u64,
-    /// The same, since the keeper started.
+    /// Number of the last reservation since the keeper started; the WAL has them up to some number.
     last: u64,
 }
 
@@ -210,7 +208,7 @@ impl Accounts {
             if name != unnamed() {
                 inner.names.insert(key.1, name);
             }
-            inner.last = inner.last.max(account.logged);
+            inner.last = inner.last.max(u64::from(account.epoch > 0));
             inner.accounts.insert(key, account);
         }
         Ok(Accounts {
@@ -270,7 +268,6 @@ impl Accounts {
         if inner.accounts.len() >= ACCOUNTS_MAX && !inner.accounts.contains_key(&key) {
             return Ok(Spent::Beyond);
         }
-        let last = inner.last + 1;
         let account = inner.accounts.entry(key).or_default();
         if account.epoch != wanted.budget.epoch {
             account.epoch = wanted.budget.epoch;
@@ -296,8 +293,7 @@ impl Accounts {
         if let Some(all) = account.ahead.get_mut(at) {
             *all = ahead.min(limit).max(*reserved);
         }
-        account.logged = last;
-        inner.last = last;
+        inner.last += 1;
         inner.number += 1;
         inner.changed = true;
         let number = inner.number;
@@ -309,25 +305,28 @@ impl Accounts {
         })
     }
 
-    /// The reservations after the one with this number, and the number of the last. All of those that
-    /// were made before the keeper started have the number 1.
-    pub fn since(&self, logged: u64) -> (Vec<OfBudget>, u64) {
+    /// The number of the last reservation since the keeper started; 1 at least if there was one before.
+    pub fn last(&self) -> u64 {
+        self.lock().last
+    }
+
+    /// What the WAL shall have of each budget.
+    pub fn reserved(&self) -> Vec<OfBudget> {
         let inner = self.lock();
-        let later = inner.accounts.iter().filter(|(_, a)| a.logged > logged);
-        let later = later.map(|((principal, column), account)| OfBudget {
+        let each = inner.accounts.iter().filter(|(_, a)| a.epoch > 0);
+        let each = each.map(|((principal, column), account)| OfBudget {
             principal: principal.to_string(),
             column: *column,
             epoch: account.epoch,
             amounts: account.ahead,
         });
-        (later.collect(), inner.last)
+        each.collect()
     }
 
     /// Takes in what was reserved at the primary.
     pub fn hear(&self, heard: &[OfBudget]) -> Result<(), Error> {
         let mut inner = self.lock();
         inner.last += 1;
-        let last = inner.last;
         for one in heard {
             let key = (Arc::from(one.principal.as_str()), one.column);
             if inner.accounts.len() >= ACCOUNTS_MAX && !inner.accounts.contains_key(&key) {
@@ -345,7 +344,6 @@ impl Accounts {
                 *own = amount.max(*own);
             }
             (account.spent, account.ahead) = (account.reserved, account.reserved);
-            account.logged = last;
             inner.changed = true;
         }
         drop(inner);
@@ -425,7 +423,6 @@ fn read(line: &str) -> Option<(Key, Account, Column)> {
             *count = fields.next()?.parse().ok()?;
         }
         (account.spent, account.ahead) = (account.reserved, account.reserved);
-        account.logged = u64::from(account.epoch > 0);
     }
     let read = ((Arc::from(principal), column), account, name);
     fields.next().is_none().then_some(read)

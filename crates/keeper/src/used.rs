@@ -1,8 +1,8 @@
 //! What is used of restore tickets and budgets, as redo records carry it to standbys' keepers and to those
 //! that are restored (docs/durability.md): whoever takes a primary's place goes on from there.
 //!
-//! Each record has what has changed since the last one that the WAL is known to have. A keeper that hears it
-//! takes the larger of each two amounts, so that records may come again, and in any order.
+//! Each record has everything that is used. A keeper that hears it takes the larger of each two amounts. So
+//! records may come again, and in any order, and one that was left out is made up for by the next.
 //!
 //! Not here: when something is used (`tickets`, `told`).
 //!
@@ -69,11 +69,6 @@ pub struct Used {
 }
 
 impl Used {
-    /// Whether it says nothing.
-    pub fn is_empty(&self) -> bool {
-        self.tickets.is_empty() && self.budgets.is_empty()
-    }
-
     /// The bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();

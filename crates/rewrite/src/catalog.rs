@@ -7,7 +7,7 @@
 //! Invariant: the schema equals the one that would be built from all records; a type with an
 //! unreported component counts as protected.
 use crate::memo::Memo;
-use crate::pin::Pin;
+use crate::pin::{Pin, fingerprint};
 use crate::relation::{Column, ColumnType, Relation};
 use crate::report::{FunctionRecord, Record, RelationRecord, TypeRecord};
 use crate::schema::{RoutineBody, Schema, UserFunction};
@@ -243,7 +243,10 @@ impl Catalog {
             }
             Record::Function(f) => {
                 let function = self.function(f);
-                self.schema.add_function_with_oid(f.oid, function);
+                let pinned = self.schema.pin.as_ref();
+                let pinned = pinned.is_some_and(|pin| pin.routines(&f.name).is_some());
+                let print = pinned.then(|| fingerprint(f, |oid| self.type_name(oid)));
+                self.schema.add_function_with_oid(f.oid, function, print);
             }
             Record::Namespace { .. } | Record::Gone { .. } => {}
         }
@@ -309,6 +312,14 @@ impl Catalog {
         match self.records.get(&(TYPES, oid))?.as_ref() {
             Record::Type(record) => Some(record),
             _ => None,
+        }
+    }
+
+    /// What a fingerprint calls a type.
+    fn type_name(&self, oid: u32) -> String {
+        match self.type_record(oid).filter(|_| oid >= FIRST_NORMAL) {
+            Some(t) => format!("{}.{}", self.namespace(t.namespace), t.name),
+            None => oid.to_string(),
         }
     }
 

@@ -29,6 +29,7 @@ mod analyze;
 mod authorise;
 mod authority;
 mod body;
+mod called;
 mod catalog;
 mod copy;
 mod copy_plan;

@@ -9,12 +9,13 @@
 
 use crate::body::definition::{argument, definition, text_argument};
 use crate::body::{Body, Variable};
+use crate::called::words_of;
 use crate::infer::named_argument;
 use crate::reach::Reach;
 use crate::relation::ColumnType;
 use crate::schema::{Routine, Schema, UserFunction};
 use crate::statement::Prepared;
-use crate::tokens::{Tokens, identifier};
+use crate::tokens::Tokens;
 use pg_query::protobuf::Token;
 use std::collections::BTreeSet;
 
@@ -88,18 +89,6 @@ pub(crate) fn opened(schema: &Schema, called: &BTreeSet<String>) -> Vec<Vec<bool
     }
     found.retain(|columns: &Vec<bool>| columns.contains(&true));
     found
-}
-
-/// The names in the body of a routine.
-fn words_of(routine: &UserFunction) -> BTreeSet<String> {
-    let text = routine.source.as_ref().map_or("", |s| s.text.as_str());
-    let Ok(tokens) = Tokens::scan(text) else {
-        return BTreeSet::new();
-    };
-    let names = (0..tokens.len()).filter(|at| tokens.is_name(*at));
-    names
-        .map(|at| identifier(&text[tokens.range(at)]).into_owned())
-        .collect()
 }
 
 /// Whether the body, or that of a routine that it calls, names something protected.

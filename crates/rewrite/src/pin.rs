@@ -7,26 +7,46 @@
 //! For the family `soft_` the modifier is pinned as well: other encodings would disclose more about
 //! a row, and with another key a value could be compared with those of another column.
 //!
+//! Routines are pinned as a whole, by a fingerprint: what a client reads depends on their bodies (`others`).
+//! A statement that calls another one than the pinned one, or one whose body does, is refused.
+//!
 //! Invariant: no relation of a [`crate::Schema`] with a pin has a pinned column that is plain.
 
 use crate::relation::{ColumnType, Relation};
+use crate::report::FunctionRecord;
 use crate::soft_type;
+use aws_lc_rs::digest::{SHA256, digest};
 use contract::TypeCode;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The pins of databases in a file (`confide pin`): one column per line,
-/// `database.schema.table.column type place`, and comments that start with `#`.
+/// `database.schema.table.column type place`, or one routine, `database.schema.name routine fingerprint`; and
+/// comments that start with `#`.
 #[derive(Debug, Default)]
 pub struct Pins {
     databases: HashMap<String, Arc<Pin>>,
 }
 
-/// The protected columns of a database.
+/// The protected columns of a database, and its routines.
 #[derive(Clone, Debug, Default)]
 pub struct Pin {
     /// By name, which may occur in several schemas.
     tables: HashMap<String, Vec<Table>>,
+    /// The same.
+    routines: HashMap<String, Vec<PinnedRoutine>>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct PinnedRoutine {
+    pub(crate) schema: String,
+    pub(crate) print: String,
+}
+
+/// What a line says.
+enum Line {
+    Column([String; 3], Column),
+    Routine([String; 2], PinnedRoutine),
 }
 
 #[derive(Clone, Debug)]
@@ -56,15 +76,23 @@ impl Pins {
         let mut databases: HashMap<String, Pin> = HashMap::new();
         let lines = text.lines().enumerate();
         for (at, line) in lines.filter(|(_, l)| !l.trim().is_empty() && !l.starts_with('#')) {
-            let (path, column) = parse_line(line).ok_or_else(|| {
+            let line = parse_line(line).ok_or_else(|| {
                 format!(
-                    "line {}: expected database.schema.table.column type place",
+                    "line {}: expected database.schema.table.column type place, \
+                     or database.schema.name routine fingerprint",
                     at + 1
                 )
             })?;
-            let [database, schema, table] = path;
-            let pin = databases.entry(database).or_default();
-            pin.add(schema, table, column);
+            match line {
+                Line::Column([database, schema, table], column) => {
+                    let pin = databases.entry(database).or_default();
+                    pin.add(schema, table, column);
+                }
+                Line::Routine([database, name], routine) => {
+                    let pin = databases.entry(database).or_default();
+                    pin.routines.entry(name).or_default().push(routine);
+                }
+            }
         }
         let shared = databases.into_iter().map(|(n, pin)| (n, Arc::new(pin)));
         Ok(Pins {
@@ -98,6 +126,16 @@ impl Pin {
     /// The tables of this name.
     pub(crate) fn tables(&self, name: &str) -> Option<&[Table]> {
         self.tables.get(name).map(Vec::as_slice)
+    }
+
+    /// The routines of this name.
+    pub(crate) fn routines(&self, name: &str) -> Option<&[PinnedRoutine]> {
+        self.routines.get(name).map(Vec::as_slice)
+    }
+
+    /// Whether it has any.
+    pub(crate) fn has_routines(&self) -> bool {
+        !self.routines.is_empty()
     }
 
     /// Names of columns.
@@ -144,11 +182,39 @@ fn type_name(ty: &ColumnType) -> String {
     }
 }
 
-fn parse_line(line: &str) -> Option<([String; 3], Column)> {
+/// A fingerprint of a routine: SHA-256, in hexadecimal digits, of all that the client reads of it, each field
+/// with its length before it. `confide pin` computes the same in SQL.
+pub(crate) fn fingerprint(f: &FunctionRecord, type_name: impl Fn(u32) -> String) -> String {
+    let types = |oids: &[u32]| {
+        let count = std::iter::once(oids.len().to_string());
+        let names = oids.iter().map(|oid| type_name(*oid));
+        count.chain(names).collect::<Vec<_>>()
+    };
+    let fields = [
+        types(&f.inputs),
+        types(&f.all),
+        vec![f.modes.clone(), type_name(f.result), type_name(f.variadic)],
+        vec![f.language.clone(), f.body.clone(), f.rest.clone()],
+        f.names.clone(),
+    ];
+    let fields = fields.iter().flatten();
+    let text: String = fields.map(|f| format!("{}:{f}", f.len())).collect();
+    let hash = digest(&SHA256, text.as_bytes());
+    let digits = hash.as_ref().iter().map(|byte| format!("{byte:02x}"));
+    digits.collect()
+}
+
+fn parse_line(line: &str) -> Option<Line> {
     let (database, rest) = identifier(line)?;
     let (schema, rest) = identifier(rest.strip_prefix('.')?)?;
     let (table, rest) = identifier(rest.strip_prefix('.')?)?;
-    let (name, rest) = identifier(rest.strip_prefix('.')?)?;
+    let Some(rest) = rest.strip_prefix('.') else {
+        let print = rest.strip_prefix(" routine ")?.to_owned();
+        let hexadecimal = print.len() == 64 && print.bytes().all(|b| b.is_ascii_hexdigit());
+        let routine = PinnedRoutine { schema, print };
+        return hexadecimal.then_some(Line::Routine([database, table], routine));
+    };
+    let (name, rest) = identifier(rest)?;
     let mut words = rest.split_whitespace();
     let (ty, place) = (words.next()?, words.next()?.parse().ok()?);
     // The binder does not distinguish values of `enc_` and `rnd_`.
@@ -163,7 +229,7 @@ fn parse_line(line: &str) -> Option<([String; 3], Column)> {
     words
         .next()
         .is_none()
-        .then_some(([database, schema, table], column))
+        .then_some(Line::Column([database, schema, table], column))
 }
 
 /// Parses a name as written by `quote_ident`. Returns it with the rest of the text.

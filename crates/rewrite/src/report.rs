@@ -168,6 +168,8 @@ pub struct FunctionRecord {
     pub language: String,
     /// The body.
     pub body: String,
+    /// A hash of what else it does.
+    pub rest: String,
 }
 
 impl Report {
@@ -315,6 +317,7 @@ impl<'a> Fields<'a> {
                 defaults: self.number()?,
                 language: self.text()?,
                 body: self.text()?,
+                rest: self.text()?,
             }),
             report::GONE => Record::Gone {
                 class: self.number()?,

@@ -68,6 +68,8 @@ struct NamedType {
 struct NamedFunction {
     oid: u32,
     function: UserFunction,
+    /// Its fingerprint, if a routine of its name is pinned.
+    print: Option<String>,
 }
 
 impl Mark for Vec<Relation> {
@@ -162,12 +164,22 @@ impl Schema {
 
     /// Adds a function.
     pub fn add_function(&mut self, function: UserFunction) {
-        self.add_function_with_oid(0, function);
+        self.add_function_with_oid(0, function, None);
     }
 
-    pub(crate) fn add_function_with_oid(&mut self, oid: u32, function: UserFunction) {
+    pub(crate) fn add_function_with_oid(
+        &mut self,
+        oid: u32,
+        function: UserFunction,
+        print: Option<String>,
+    ) {
         let name = function.name.clone();
-        self.functions.push(name, NamedFunction { oid, function });
+        let named = NamedFunction {
+            oid,
+            function,
+            print,
+        };
+        self.functions.push(name, named);
     }
 
     pub(crate) fn remove_function(&mut self, name: &str, oid: u32) {
@@ -426,10 +438,42 @@ impl Schema {
             Some(schema) => format!("{schema}.{name}"),
             None => name.to_owned(),
         };
-        let refusal = Refusal::new("55000", format!("table {table} is not as it is pinned"))
-            .detail(why)
-            .hint("If the schema was changed on purpose, write the pin anew with \"confide pin\" and restart the proxy.");
-        Some(refusal.refresh().for_good())
+        Some(not_as_pinned(&format!("table {table}"), why))
+    }
+
+    /// Why a statement that calls a routine of this name is refused because of the pin: those that it may
+    /// stand for are not the pinned ones.
+    pub(crate) fn unpinned_routine(&self, schema: Option<&str>, name: &str) -> Option<Refusal> {
+        let pinned = self.pin.as_ref()?.routines(name)?;
+        let path: HashSet<&str> = self.path().collect();
+        let meant = |place: &str| schema.map_or_else(|| path.contains(place), |s| s == place);
+        let pinned: Vec<_> = pinned.iter().filter(|p| meant(&p.schema)).collect();
+        if pinned.is_empty() {
+            return None;
+        }
+        let found = self.functions.get(name).into_iter().flatten();
+        let found: Vec<_> = found.filter(|f| meant(&f.function.schema)).collect();
+        let same = |f: &&&NamedFunction| {
+            let print = f.print.as_deref();
+            let mut here = pinned.iter().filter(|p| p.schema == f.function.schema);
+            here.any(|p| Some(p.print.as_str()) == print)
+        };
+        let why = match found.iter().find(|f| !same(f)) {
+            Some(other) => {
+                let place = &other.function.schema;
+                format!("The database has another {place}.{name} than the pin.")
+            }
+            None if found.len() < pinned.len() => {
+                "A pinned one of this name is missing.".to_owned()
+            }
+            None => return None,
+        };
+        Some(not_as_pinned(&format!("routine {name}"), why))
+    }
+
+    /// Whether the pin has routines.
+    pub(crate) fn pins_routines(&self) -> bool {
+        self.pin.as_ref().is_some_and(|pin| pin.has_routines())
     }
 
     /// Names of protected columns: a trigger function refers to its table by `NEW` and `OLD` only.
@@ -443,4 +487,12 @@ impl Schema {
             .chain(self.pin.iter().flat_map(|pin| pin.columns()))
             .collect()
     }
+}
+
+/// Something is not what `confide pin` found.
+fn not_as_pinned(what: &str, why: String) -> Refusal {
+    let refusal = Refusal::new("55000", format!("{what} is not as it is pinned"))
+        .detail(why)
+        .hint("If the schema was changed on purpose, write the pin anew with \"confide pin\" and restart the proxy.");
+    refusal.refresh().for_good()
 }

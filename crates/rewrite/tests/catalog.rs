@@ -59,6 +59,7 @@ fn function(oid: u32, name: &str, input: u32) -> Record {
         defaults: 0,
         language: String::new(),
         body: String::new(),
+        rest: String::new(),
     })
 }
 

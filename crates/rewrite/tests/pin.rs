@@ -1,8 +1,10 @@
 //! The pin: what it makes of a schema that the database has changed.
 mod common;
 
+use aws_lc_rs::digest::{SHA256, digest};
 use common::{relation, ty};
-use rewrite::{Pins, Refusal, Schema, Statement, UserFunction, analyze};
+use rewrite::report::{FunctionRecord, Record};
+use rewrite::{Catalog, Pins, Refusal, Schema, Statement, UserFunction, analyze};
 
 const PIN: &str = "# a comment
 db.public.emp.name enc_text 2
@@ -159,8 +161,69 @@ fn unknown_lines_are_errors() {
         "db.public.emp.name enc_text 1 2",
         "db.\"public.emp.name enc_text 1",
         ".public.emp.name enc_text 1",
+        "db.public.f routine",
+        "db.public.f routine 00",
+        "db.public.f routines 0000000000000000000000000000000000000000000000000000000000000000",
     ] {
         let error = Pins::parse(&format!("# x\n{line}")).expect_err(line);
         assert!(error.starts_with("line 2"), "{error}");
+    }
+}
+
+/// A call, also by another routine's body, of one that is not as it is pinned is refused. Bug: what the client is
+/// shown follows a body that somebody has replaced.
+#[test]
+fn routines() {
+    let routine = |oid, name: &str, body: &str| {
+        Record::Function(FunctionRecord {
+            oid,
+            namespace: 2200,
+            name: name.to_owned(),
+            inputs: vec![23],
+            result: 2278,
+            all: Vec::new(),
+            modes: String::new(),
+            names: vec!["a".to_owned()],
+            variadic: 0,
+            defaults: 0,
+            language: "sql".to_owned(),
+            body: body.to_owned(),
+            rest: "x".to_owned(),
+        })
+    };
+    let space = |oid, name: &str| Record::Namespace {
+        oid,
+        name: name.to_owned(),
+    };
+    let spaces = [space(11, "pg_catalog"), space(2200, "public")];
+    let text = "1:12:231:00:4:22781:03:sql8:SELECT a1:x1:a";
+    let digits = digest(&SHA256, text.as_bytes());
+    let print: String = digits.as_ref().iter().map(|b| format!("{b:02x}")).collect();
+    let pins = Pins::parse(&format!("db.public.f routine {print}\n")).expect("a pin");
+    let calls = [
+        "SELECT f(1)",
+        "SELECT public.f(1)",
+        "SELECT g(1)",
+        "CALL g(1)",
+        "SELECT * FROM f(1)",
+    ];
+    let outer = "SELECT f(a)";
+    for (body, others, refused) in [
+        ("SELECT a", vec![], false),
+        ("SELECT b", vec![], true),
+        ("SELECT a", vec![routine(3, "f", "SELECT a")], false),
+        ("SELECT a", vec![routine(3, "f", "SELECT 1")], true),
+    ] {
+        let mut records = spaces.to_vec();
+        records.extend([routine(1, "f", body), routine(2, "g", outer)]);
+        records.extend(others);
+        let catalog = Catalog::new(&records, pins.of("db"));
+        let (schema, _) = catalog.meaning(&["public".to_owned()]);
+        for sql in calls {
+            let answer = one(&schema, sql).map_err(|refusal| refusal.sqlstate);
+            assert_eq!(answer.is_err(), refused, "{sql} {body}");
+            assert!(answer.is_ok() || answer == Err("55000"), "{sql}");
+        }
+        assert!(one(&schema, "SELECT h(1)").is_ok());
     }
 }

@@ -30,6 +30,7 @@
 #include "schema/schema.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/fmgrprotos.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -282,6 +283,45 @@ put_body(StringInfo out, Form_pg_proc form, Datum source)
 	cfd_schema_field(out, language == NULL ? "" : TextDatumGetCString(source));
 }
 
+/* A column of a function's row as text, after a line feed; nothing for NULL. */
+static void
+put_column(StringInfo all, HeapTuple tuple, TupleDesc description, AttrNumber number)
+{
+	bool		isnull;
+	Datum		datum = heap_getattr(tuple, number, description, &isnull);
+
+	appendStringInfoChar(all, '\n');
+	if (isnull)
+		return;
+	appendStringInfoString(all, number == Anum_pg_proc_proconfig ? OidOutputFunctionCall(F_ARRAY_OUT, datum) :
+						   TextDatumGetCString(datum));
+}
+
+/*
+ * Appends a hash of what a function does besides what the client reads of it.
+ * "confide pin" computes the same (crates/cli/src/pin.rs).
+ */
+static void
+put_rest(StringInfo out, HeapTuple tuple, TupleDesc description)
+{
+	Form_pg_proc form = (Form_pg_proc) GETSTRUCT(tuple);
+	const AttrNumber columns[] = {Anum_pg_proc_proconfig, Anum_pg_proc_probin, Anum_pg_proc_prosrc,
+		Anum_pg_proc_prosqlbody, Anum_pg_proc_proargdefaults};
+	StringInfoData all;
+	bytea	   *hash;
+
+	initStringInfo(&all);
+	appendStringInfo(&all, "%c%c%c%c%c%c", form->prokind, form->prosecdef ? 't' : 'f', form->proisstrict ? 't' : 'f',
+					 form->proretset ? 't' : 'f', form->provolatile, form->proleakproof ? 't' : 'f');
+	for (int i = 0; i < lengthof(columns); i++)
+		put_column(&all, tuple, description, columns[i]);
+	hash = DatumGetByteaPP(DirectFunctionCall1(sha256_bytea, PointerGetDatum(cstring_to_text_with_len(all.data, all.len))));
+	appendStringInfo(out, "%d:", (int) (2 * VARSIZE_ANY_EXHDR(hash)));
+	for (int i = 0; i < VARSIZE_ANY_EXHDR(hash); i++)
+		appendStringInfo(out, "%02x", (unsigned char) VARDATA_ANY(hash)[i]);
+	pfree(all.data);
+}
+
 static void
 define_function(StringInfo out, HeapTuple tuple, TupleDesc description)
 {
@@ -306,6 +346,7 @@ define_function(StringInfo out, HeapTuple tuple, TupleDesc description)
 	cfd_schema_number(out, form->provariadic);
 	cfd_schema_number(out, form->pronargdefaults);
 	put_body(out, form, heap_getattr(tuple, Anum_pg_proc_prosrc, description, &isnull));
+	put_rest(out, tuple, description);
 }
 
 static void

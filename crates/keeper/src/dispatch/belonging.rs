@@ -50,6 +50,10 @@ impl Connection {
         let admitted = session.admitted.lock();
         let mut admitted = admitted.unwrap_or_else(PoisonError::into_inner);
         if !admitted.contains(&ticket.number) {
+            // A use is told to standbys, not by them.
+            if ticket.uses > 0 {
+                self.may_say()?;
+            }
             let audit = &self.keeper.audit;
             let number = tickets::hex(&ticket.number);
             let what = format!("{number} {} (session {})", *ticket, session.id);

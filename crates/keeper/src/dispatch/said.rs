@@ -40,17 +40,18 @@ impl Connection {
     }
 
     fn unlogged_uses(&self, durable: &Durable) -> Result<(u64, Vec<u8>), Error> {
-        let logged = durable.said.used();
-        let (tickets, last_ticket) = self.keeper.tickets.since(logged.tickets);
-        let (budgets, last_budget) = self.keeper.accounts.since(logged.budgets);
-        let used = Used { tickets, budgets };
-        if used.is_empty() {
+        let (tickets, accounts) = (&self.keeper.tickets, &self.keeper.accounts);
+        let point = Point {
+            tickets: tickets.last(),
+            budgets: accounts.last(),
+        };
+        if point == durable.said.used() {
             self.owes.set(false);
             return Ok(Default::default());
         }
-        let point = Point {
-            tickets: last_ticket,
-            budgets: last_budget,
+        let used = Used {
+            tickets: tickets.used(),
+            budgets: accounts.reserved(),
         };
         let record = durable.log_used(&used)?;
         Ok((durable.said.issue_used(point), record))
@@ -87,7 +88,7 @@ impl Connection {
             false => Ok(()),
             true => Err(Error::new(
                 b"25006",
-                "confide: a standby's keeper takes no commands of owners and no definitions",
+                "confide: a standby's keeper takes no commands of owners, definitions and counted tickets",
             )
             .detail("It follows those of the primary's keeper.")
             .hint("Say it at the primary.")),

@@ -24,11 +24,13 @@ impl Durable {
         let vault = state.vault.as_ref();
         let vault = vault.ok_or_else(|| failed(&"the last checkpoint failed"))?;
         let meta = super::Meta::decode(vault.meta()).ok_or_else(|| failed(&"malformed meta"))?;
+        // The audit log first: what it knows of the others is not newer than they are.
         let beside = [
+            crate::audit::FILE,
             crate::grants::FILE,
             crate::tickets::FILE,
+            crate::told::FILE,
             crate::viewers::FILE,
-            crate::audit::FILE,
         ];
         let copy = vault.copy(&beside);
         let copy = copy.map_err(|e| failed(&e))?;

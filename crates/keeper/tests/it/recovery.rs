@@ -22,6 +22,7 @@ mod runs;
 mod said;
 mod spliced;
 mod sweeps;
+mod uses;
 
 const SYSTEM: u64 = 0x1234_5678_9abc_def0;
 

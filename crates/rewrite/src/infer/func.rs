@@ -26,6 +26,9 @@ impl Infer<'_> {
         };
         let schema = schema.last().copied();
         let name = *name;
+        if let Some(refusal) = crate::called::unpinned(self.schema, schema, name) {
+            return Err(refusal.at(f.location));
+        }
         let mut vals = self.exprs(&f.args)?;
         if let ("substring", [_, one, _]) = (name, f.args.as_slice())
             && location(one) < 0

@@ -5,7 +5,7 @@ use super::*;
 use contract::envelope::{FLAG_GRANT, FLAG_TEXT};
 use grant::{Column, Command, Entry, Grant, Verb, family, origin};
 
-fn start(place: &Place) -> Running {
+pub(super) fn start(place: &Place) -> Running {
     place.wait_until_free();
     Running::with(|config| {
         place.set(config);
@@ -14,7 +14,7 @@ fn start(place: &Place) -> Running {
 }
 
 /// A run that serves a primary.
-fn primary(place: &Place) -> Running {
+pub(super) fn primary(place: &Place) -> Running {
     let running = start(place);
     let mut worker = Worker::connect(&running);
     if worker.state(SYSTEM).unwrap().1 == 0 {
@@ -25,7 +25,7 @@ fn primary(place: &Place) -> Running {
 }
 
 /// A run that follows, and its worker.
-fn standby(place: &Place) -> (Running, Worker) {
+pub(super) fn standby(place: &Place) -> (Running, Worker) {
     let running = start(place);
     let mut worker = Worker::connect(&running);
     worker.state(SYSTEM).unwrap();
@@ -33,7 +33,12 @@ fn standby(place: &Place) -> (Running, Worker) {
     (running, worker)
 }
 
-fn say(backend: &mut Backend, verb: Verb, column: &str, word: &str) -> Result<(), String> {
+pub(super) fn say(
+    backend: &mut Backend,
+    verb: Verb,
+    column: &str,
+    word: &str,
+) -> Result<(), String> {
     let command = Command {
         verb,
         column: Column::new("public", "emp", column),
@@ -62,7 +67,7 @@ fn define(backend: &mut Backend, column: &str) {
 }
 
 /// The next record, and whether the keeper is told that the WAL has it.
-fn record(backend: &mut Backend, logged: bool) -> Option<Vec<u8>> {
+pub(super) fn record(backend: &mut Backend, logged: bool) -> Option<Vec<u8>> {
     let answer = backend.call(Kind::PolicyLog, &[]).unwrap();
     let (number, record) = answer.split_at(8);
     if logged {
@@ -79,7 +84,7 @@ fn audited(place: &Place) -> usize {
     log.lines().filter(is_one).count()
 }
 
-fn file(place: &Place, name: &str) -> bool {
+pub(super) fn file(place: &Place, name: &str) -> bool {
     place.path(&format!("data/{name}")).exists()
 }
 
