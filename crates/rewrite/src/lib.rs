@@ -34,6 +34,7 @@ mod copy;
 mod copy_plan;
 mod ddl;
 mod depth;
+mod domain;
 mod edit;
 mod effect;
 mod escaped;

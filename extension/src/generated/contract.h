@@ -8,7 +8,7 @@
 #define CFD_CONTRACT_H
 
 /* Version */
-#define CFD_CONTRACT_VERSION 42
+#define CFD_CONTRACT_VERSION 43
 
 /* Field identifiers */
 #define CFD_SLOT_BITS 44
@@ -556,6 +556,7 @@
 #define CFD_OP_REGEXP_INSTR 138
 #define CFD_OP_REGEX_SUBSTRING 139
 #define CFD_OP_SIMILAR_TO_ESCAPE 140
+#define CFD_OP_REGEXP_PART 141
 #define CFD_OP_POWER 150
 #define CFD_OP_SQRT 151
 #define CFD_OP_EXP 153
@@ -640,6 +641,9 @@
 #define CFD_OP_JSON_ROW 249
 #define CFD_OP_JSON_ROWS 250
 #define CFD_OP_IN_RANGE 251
+#define CFD_OP_JSON_KEY 252
+#define CFD_OP_JSON_PAIR 253
+#define CFD_OP_JSON_PAIR_TEXT 254
 #define CFD_RANGE_PRECEDING 1
 #define CFD_RANGE_UP_TO 2
 
