@@ -10,6 +10,7 @@ import io
 
 import psycopg
 import pytest
+from dumps import PSQL, another_database, restored, tool
 from results import run
 
 DOMAINS = [
@@ -161,9 +162,15 @@ def test_routines(sides):
         sides,
         [
             "CREATE FUNCTION {1}f(a {1}money) RETURNS {1}money LANGUAGE plpgsql AS $$"
-            " DECLARE b {1}money := a; BEGIN b := b * 2; RETURN b; END $$",
+            " DECLARE b {1}money := a; BEGIN b := b + a; RETURN b; END $$",
             "SELECT {1}f(pay) FROM {1}t ORDER BY id",
             "SELECT {1}f(pay * 250) FROM {1}t ORDER BY id",
+            "CREATE FUNCTION {1}g(a {1}money) RETURNS {1}money LANGUAGE plpgsql AS $$"
+            " BEGIN IF a > 15 THEN RETURN a * 2; END IF; RETURN 7.005; END $$",
+            "SELECT {1}g(pay), {1}g(4) FROM {1}t ORDER BY id",
+            "CREATE FUNCTION {1}h(a {1}money) RETURNS {1}money LANGUAGE sql AS 'SELECT a - 12'",
+            "SELECT {1}h(pay) FROM {1}t WHERE id = 2",
+            "SELECT {1}h(pay) FROM {1}t ORDER BY id",
         ],
     )
 
@@ -220,6 +227,26 @@ def test_without_a_client(sides, dba):
         ("1", "10.00", "Ada"),
         ("3", None, "Cyd"),
     ]
+
+
+@pytest.mark.parametrize("source", ["proxy", "straight"])
+def test_dump(sides, stack, schema, source):
+    """Restored through the proxy, whoever made it. Without a client its checks would say no."""
+    through = source == "proxy"
+    made = stack.app_url if through else stack.dba_url
+    dump = tool("pg_dump", "-d", made, "-n", schema, "--no-owner")
+    constants = (b"'5000'::enc_", b"'nobody'::enc_text")
+    assert [constant in dump for constant in constants] == [through] * 2
+    with another_database(stack) as addresses:
+        tool(*PSQL, addresses["proxy"], stdin=dump, env=stack.restoring("restored"))
+        with restored(addresses, schema) as other:
+            rows = "SELECT * FROM {1}t ORDER BY id".format(*PROTECTED)
+            assert run(other, rows).rows == run(sides, rows).rows
+            for statement in ("INSERT INTO {1}t (id, pay) VALUES (9, -1)", "SELECT 50::{1}rich"):
+                assert both(other, statement).sqlstate == "23514"
+            assert both(other, "INSERT INTO {1}t (id) VALUES (9) RETURNING who").rows == [
+                ("nobody",)
+            ]
 
 
 def test_refused(app):

@@ -114,7 +114,7 @@ OBJECTS = [
     "SELECT id, key, value FROM {}, jsonb_each(o) WHERE id < 4 ORDER BY id, key",
     "SELECT id, key, value::text FROM {}, json_each(oj) WHERE id < 4",
     "SELECT id, x.key, x.value FROM {}, jsonb_each_text(o) x WHERE id < 4",
-    "SELECT id, k, v FROM {}, json_each_text(oj) AS x (k, v) WHERE id < 4",
+    "SELECT id, kk, vv FROM {}, json_each_text(oj) AS x (kk, vv) WHERE id < 4",
     "SELECT id, jsonb_object_keys(o) FROM {} WHERE id < 4",
     "SELECT id, json_object_keys(oj) FROM {} WHERE id < 4",
     "SELECT jsonb_object_keys FROM {}, jsonb_object_keys(o) WHERE id < 4",

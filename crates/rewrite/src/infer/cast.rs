@@ -182,7 +182,8 @@ impl Infer<'_> {
         match &ty.kind {
             TypeKind::Protected(_) => {
                 if self.domain(name).is_some() {
-                    // Its checks see the value.
+                    // Its checks see the value, and have constants.
+                    self.authority.takes_constants();
                     self.authority
                         .does(family::COMPARE | family::PATTERN | family::COMPUTE | family::CAST);
                 }
