@@ -48,6 +48,8 @@ SOFT = [
     r"is of type soft_\w+ but expression is of type enc_",
     r"has type soft_\w+\(.*\) in non-recursive term but type enc_",
     r"cannot cast type enc_\w+ to soft_",
+    r"cannot cast type soft_int8 to enc_numeric",
+    r"cannot tell whether an expression of type soft_text has the encoding",
     r"of type enc_\w+ cannot be coerced to the expected type soft_",
     r"generation expression is not immutable",
     r"functions in index expression must be marked IMMUTABLE",
