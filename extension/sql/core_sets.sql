@@ -40,6 +40,33 @@ BEGIN
 END
 $body$;
 
+CREATE FUNCTION pg_catalog.enc_generate_series(start enc_numeric, stop enc_numeric, step enc_numeric)
+	RETURNS SETOF enc_numeric LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog AS $body$
+DECLARE
+	nought int4 := 0;
+	zero enc_numeric := nought::enc_int4;
+	ends enc_numeric[] := ARRAY[start, stop, step];
+	names text[] := ARRAY['start', 'stop', 'step size'];
+	up bool := step > zero;
+	x enc_numeric := start;
+BEGIN
+	FOR i IN 1..3 LOOP
+		-- Neither NaN nor infinity is left by itself.
+		IF ends[i] - ends[i] <> zero THEN
+			RAISE EXCEPTION '%', format(CASE WHEN ends[i] = ends[i] - ends[i] THEN '%s%s cannot be NaN' ELSE '%s%s cannot be infinity' END,
+				names[i], CASE WHEN i < 3 THEN ' value' END) USING ERRCODE = '22023';
+		END IF;
+	END LOOP;
+	IF step = zero THEN
+		RAISE EXCEPTION 'step size cannot equal zero' USING ERRCODE = '22023';
+	END IF;
+	WHILE CASE WHEN up THEN x <= stop ELSE x >= stop END LOOP
+		RETURN NEXT x;
+		x := x + step;
+	END LOOP;
+END
+$body$;
+
 CREATE FUNCTION pg_catalog.enc_generate_series(start enc_timestamp, stop enc_timestamp, step enc_interval)
 	RETURNS SETOF enc_timestamp LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog AS $body$
 DECLARE
@@ -91,6 +118,16 @@ CREATE FUNCTION pg_catalog.enc_generate_series(start enc_int8, stop enc_int8)
 DECLARE
 	one int4 := 1;
 	step enc_int8 := one::enc_int8;
+BEGIN
+	RETURN QUERY SELECT * FROM enc_generate_series(start, stop, step);
+END
+$body$;
+
+CREATE FUNCTION pg_catalog.enc_generate_series(start enc_numeric, stop enc_numeric)
+	RETURNS SETOF enc_numeric LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog AS $body$
+DECLARE
+	one int4 := 1;
+	step enc_numeric := one::enc_int4;
 BEGIN
 	RETURN QUERY SELECT * FROM enc_generate_series(start, stop, step);
 END
@@ -181,6 +218,122 @@ BEGIN
 			part := NULL;
 		END IF;
 		RETURN NEXT part;
+	END LOOP;
+END
+$body$;
+
+CREATE FUNCTION pg_catalog.enc_json_object_keys(doc enc_json)
+	RETURNS SETOF enc_text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL RESTRICTED ROWS 100 SET search_path = pg_catalog AS $body$
+DECLARE
+	place int4 := 0;
+	key enc_text := enc_jsonkey(doc, place::enc_int4);
+BEGIN
+	WHILE key IS NOT NULL LOOP
+		RETURN NEXT key;
+		place := place + 1;
+		key := enc_jsonkey(doc, place::enc_int4);
+	END LOOP;
+END
+$body$;
+
+CREATE FUNCTION pg_catalog.enc_json_each(doc enc_json, OUT key enc_text, OUT value enc_json)
+	RETURNS SETOF record LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL RESTRICTED ROWS 100 SET search_path = pg_catalog AS $body$
+DECLARE
+	place int4 := 0;
+BEGIN
+	key := enc_jsonkey(doc, place::enc_int4);
+	WHILE key IS NOT NULL LOOP
+		value := enc_jsonpair(doc, place::enc_int4);
+		RETURN NEXT;
+		place := place + 1;
+		key := enc_jsonkey(doc, place::enc_int4);
+	END LOOP;
+END
+$body$;
+
+CREATE FUNCTION pg_catalog.enc_json_each_text(doc enc_json, OUT key enc_text, OUT value enc_text)
+	RETURNS SETOF record LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL RESTRICTED ROWS 100 SET search_path = pg_catalog AS $body$
+DECLARE
+	place int4 := 0;
+BEGIN
+	key := enc_jsonkey(doc, place::enc_int4);
+	WHILE key IS NOT NULL LOOP
+		value := enc_jsonpairtext(doc, place::enc_int4);
+		RETURN NEXT;
+		place := place + 1;
+		key := enc_jsonkey(doc, place::enc_int4);
+	END LOOP;
+END
+$body$;
+
+CREATE FUNCTION pg_catalog.enc_jsonb_object_keys(doc enc_jsonb)
+	RETURNS SETOF enc_text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL RESTRICTED ROWS 100 SET search_path = pg_catalog AS $body$
+DECLARE
+	place int4 := 0;
+	key enc_text := enc_jsonkey(doc, place::enc_int4);
+BEGIN
+	WHILE key IS NOT NULL LOOP
+		RETURN NEXT key;
+		place := place + 1;
+		key := enc_jsonkey(doc, place::enc_int4);
+	END LOOP;
+END
+$body$;
+
+CREATE FUNCTION pg_catalog.enc_jsonb_each(doc enc_jsonb, OUT key enc_text, OUT value enc_jsonb)
+	RETURNS SETOF record LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL RESTRICTED ROWS 100 SET search_path = pg_catalog AS $body$
+DECLARE
+	place int4 := 0;
+BEGIN
+	key := enc_jsonkey(doc, place::enc_int4);
+	WHILE key IS NOT NULL LOOP
+		value := enc_jsonpair(doc, place::enc_int4);
+		RETURN NEXT;
+		place := place + 1;
+		key := enc_jsonkey(doc, place::enc_int4);
+	END LOOP;
+END
+$body$;
+
+CREATE FUNCTION pg_catalog.enc_jsonb_each_text(doc enc_jsonb, OUT key enc_text, OUT value enc_text)
+	RETURNS SETOF record LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL RESTRICTED ROWS 100 SET search_path = pg_catalog AS $body$
+DECLARE
+	place int4 := 0;
+BEGIN
+	key := enc_jsonkey(doc, place::enc_int4);
+	WHILE key IS NOT NULL LOOP
+		value := enc_jsonpairtext(doc, place::enc_int4);
+		RETURN NEXT;
+		place := place + 1;
+		key := enc_jsonkey(doc, place::enc_int4);
+	END LOOP;
+END
+$body$;
+
+CREATE FUNCTION pg_catalog.enc_regexp_split_to_table(whole enc_text, pattern enc_text)
+	RETURNS SETOF enc_text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog AS $body$
+DECLARE
+	place int4 := 0;
+	part enc_text := enc_regexppart(whole, pattern, place::enc_int4);
+BEGIN
+	WHILE part IS NOT NULL LOOP
+		RETURN NEXT part;
+		place := place + 1;
+		part := enc_regexppart(whole, pattern, place::enc_int4);
+	END LOOP;
+END
+$body$;
+
+CREATE FUNCTION pg_catalog.enc_regexp_split_to_table(whole enc_text, pattern enc_text, flags enc_text)
+	RETURNS SETOF enc_text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL RESTRICTED SET search_path = pg_catalog AS $body$
+DECLARE
+	place int4 := 0;
+	part enc_text := enc_regexppart(whole, pattern, flags, place::enc_int4);
+BEGIN
+	WHILE part IS NOT NULL LOOP
+		RETURN NEXT part;
+		place := place + 1;
+		part := enc_regexppart(whole, pattern, flags, place::enc_int4);
 	END LOOP;
 END
 $body$;

@@ -754,6 +754,8 @@ CREATE FUNCTION pg_catalog.enc_regexsubstring(enc_text, enc_text) RETURNS enc_te
 CREATE FUNCTION pg_catalog.enc_regexsubstring(enc_text, enc_text, enc_text) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_regexsubstring_text_text_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
 CREATE FUNCTION pg_catalog.enc_similartoescape(enc_text) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_similartoescape_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
 CREATE FUNCTION pg_catalog.enc_similartoescape(enc_text, enc_text) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_similartoescape_text_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_regexppart(enc_text, enc_text, enc_int4) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_regexppart_text_text_int4' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_regexppart(enc_text, enc_text, enc_text, enc_int4) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_regexppart_text_text_text_int4' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
 CREATE FUNCTION pg_catalog.enc_power(enc_float8, enc_float8) RETURNS enc_float8 AS 'MODULE_PATHNAME', 'cfd_power_float8_float8' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
 CREATE FUNCTION pg_catalog.enc_power(enc_numeric, enc_numeric) RETURNS enc_numeric AS 'MODULE_PATHNAME', 'cfd_power_numeric_numeric' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
 CREATE FUNCTION pg_catalog.enc_sqrt(enc_float8_operand) RETURNS enc_float8 AS 'MODULE_PATHNAME', 'cfd_sqrt_float8' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
@@ -914,6 +916,12 @@ CREATE FUNCTION pg_catalog.enc_jsonpairs(enc_text) RETURNS enc_json AS 'MODULE_P
 CREATE FUNCTION pg_catalog.enc_jsonbpairs(enc_text) RETURNS enc_jsonb AS 'MODULE_PATHNAME', 'cfd_jsonbpairs_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
 CREATE FUNCTION pg_catalog.enc_jsonrow(enc_text) RETURNS enc_json AS 'MODULE_PATHNAME', 'cfd_jsonrow_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
 CREATE FUNCTION pg_catalog.enc_jsonrows(enc_text) RETURNS enc_json AS 'MODULE_PATHNAME', 'cfd_jsonrows_text' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonkey(enc_json, enc_int4) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_jsonkey_json_int4' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonkey(enc_jsonb, enc_int4) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_jsonkey_jsonb_int4' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonpair(enc_json, enc_int4) RETURNS enc_json AS 'MODULE_PATHNAME', 'cfd_jsonpair_json_int4' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonpair(enc_jsonb, enc_int4) RETURNS enc_jsonb AS 'MODULE_PATHNAME', 'cfd_jsonpair_jsonb_int4' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonpairtext(enc_json, enc_int4) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_jsonpairtext_json_int4' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
+CREATE FUNCTION pg_catalog.enc_jsonpairtext(enc_jsonb, enc_int4) RETURNS enc_text AS 'MODULE_PATHNAME', 'cfd_jsonpairtext_jsonb_int4' LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE COST 16;
 
 -- Operators
 CREATE OPERATOR pg_catalog.< (FUNCTION = pg_catalog.enc_lt, LEFTARG = enc_bool, RIGHTARG = enc_bool, COMMUTATOR = OPERATOR(pg_catalog.>), NEGATOR = OPERATOR(pg_catalog.>=), RESTRICT = pg_catalog.enc_scalarltsel, JOIN = scalarltjoinsel);

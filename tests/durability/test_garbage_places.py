@@ -260,7 +260,7 @@ REFUSED = [
     "CREATE TABLE r (a enc_int4[]) USING confide",
     "CREATE TYPE pair AS (a enc_int4, b int); CREATE TABLE r (p pair) USING confide",
     "CREATE TYPE span AS RANGE (subtype = enc_int4); CREATE TABLE r (p span) USING confide",
-    "CREATE DOMAIN small AS enc_int4; CREATE TABLE r (p small) USING confide",
+    "CREATE DOMAIN small AS enc_int4; CREATE TABLE r (p small[]) USING confide",
     "CREATE STATISTICS s ON (v + v) FROM t",
     "CREATE TABLE r (v enc_int4) USING heap",
     "ALTER TABLE t SET ACCESS METHOD heap",

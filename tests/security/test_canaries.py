@@ -32,8 +32,9 @@ RND = [
     r"generation expression is not immutable",
     r"functions in index expression must be marked IMMUTABLE",
     r"function to_char\(rnd_\w*date, unknown\) does not exist",
-    # CREATE TABLE AS.
+    # CREATE TABLE AS, domains.
     r"cannot have type rnd_",
+    r"a domain over this protected type is not supported",
     r"RANGE with offset PRECEDING/FOLLOWING is not supported for column type rnd_",
 ]
 SOFT = [
@@ -47,6 +48,8 @@ SOFT = [
     r"is of type soft_\w+ but expression is of type enc_",
     r"has type soft_\w+\(.*\) in non-recursive term but type enc_",
     r"cannot cast type enc_\w+ to soft_",
+    r"cannot cast type soft_int8 to enc_numeric",
+    r"cannot tell whether an expression of type soft_text has the encoding",
     r"of type enc_\w+ cannot be coerced to the expected type soft_",
     r"generation expression is not immutable",
     r"functions in index expression must be marked IMMUTABLE",
@@ -58,6 +61,7 @@ SOFT = [
     # Encodings are of one column; a value in the clear tells what others are.
     r"cannot tell whether a literal meets a protected value",
     r"encodings with different keys",
+    r"a domain over this protected type is not supported",
     r"is encoded in one place and stands in the clear in another",
     r"confide: a value of type \w+ meets a column of type soft_",
     r"the body of this routine names something protected and has constants in it",

@@ -5,7 +5,8 @@ use crate::{Failure, Protected, TypeMap};
 
 /// Columns of texts in which the server quotes constants, which are envelopes: EXPLAIN output, and
 /// definitions as queried by pg_dump and psql.
-const QUOTING: [&[u8]; 14] = [
+const QUOTING: [&[u8]; 16] = [
+    b"Check",
     b"QUERY PLAN",
     b"adsrc",
     b"condef",
@@ -19,6 +20,7 @@ const QUOTING: [&[u8]; 14] = [
     b"polwithcheck",
     b"prosqlbody",
     b"tgdef",
+    b"typdefaultbin",
     b"viewdef",
 ];
 

@@ -341,6 +341,9 @@ ops! {
     /// `similar_to_escape(pattern)` and with its escape character
     SimilarToEscape = 140 => Fid { ["similar_to_escape"]:
             (Text) -> Text, (Text, Text) -> Text };
+    /// a part of `regexp_split_to_table(s, pattern)` and with flags, by its number; NULL behind the last
+    RegexpPart = 141 => Fid { ["enc_regexppart"; Nullable, Renamed]:
+            (Text, Text, Int4) -> Text, (Text, Text, Text, Int4) -> Text };
     /// `power` and `^`
     Power = 150 => Fid { ["power", "pow"; Renamed]:
             (Float8, Float8) -> Float8, (Numeric, Numeric) -> Numeric };
@@ -548,4 +551,13 @@ ops! {
     /// `in_range` of windows: a value, the value of the current row and an offset. The immediate
     /// operand is a sum of [`crate::range`]
     InRange = 251 => Bool;
+    /// the key of an object's pair, by the pair's number; NULL behind the last
+    JsonKey = 252 => Fid { ["enc_jsonkey"; Nullable, Renamed]:
+            (Json, Int4) -> Text, (Jsonb, Int4) -> Text };
+    /// the value of an object's pair, by the pair's number
+    JsonPair = 253 => Fid { ["enc_jsonpair"; Nullable, Renamed]:
+            (Json, Int4) -> Json, (Jsonb, Int4) -> Jsonb };
+    /// the same as text, NULL for JSON's null
+    JsonPairText = 254 => Fid { ["enc_jsonpairtext"; Nullable, Renamed]:
+            (Json, Int4) -> Text, (Jsonb, Int4) -> Text };
 }

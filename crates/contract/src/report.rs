@@ -14,7 +14,7 @@
 //!
 //! Records begin with what they are:
 //! - [`NAMESPACE`]: OID, name.
-//! - [`TYPE`]: OID, namespace, name, relation or 0, type that it is made of or 0.
+//! - [`TYPE`]: OID, namespace, name, relation or 0, type that it is made of or 0, 1 if a domain.
 //! - [`RELATION`]: OID, namespace, name, kind, row type or 0; then of each column
 //!   [`COLUMN`], number, name, type, modifier, 1 if generated, 1 if an identity; then [`END`].
 //! - [`FUNCTION`]: OID, namespace, name, how many input arguments and their types, result,

@@ -265,6 +265,7 @@ fn apply(effect: Effect, schema: &mut Schema) {
             } = relation;
             schema.remove_relation(&place, &name);
         }
+        Effect::Domain(place, name, ty) => schema.add_type(&place, &name, 0, (ty, true)),
         Effect::Unsure(_) | Effect::Lost => {}
     }
 }

@@ -139,6 +139,25 @@ impl Authority {
             .for_each(|(column, other)| self.alias(column, [other]));
     }
 
+    /// A domain's checks see the values of the columns of its type.
+    pub fn of_domains(&mut self, relation: &Relation) {
+        for column in relation.columns.iter().flatten() {
+            if let Some(domain) = &column.domain {
+                let own = Column::new(&relation.schema, &relation.name, &column.name);
+                self.alias(domain.clone(), [own]);
+            }
+        }
+    }
+
+    /// What follows is part of a domain's definition. Its default is written to columns of its type.
+    pub fn define_domain(&mut self, domain: &Column, default: bool) {
+        self.near.insert(domain.clone());
+        self.mention("*");
+        if default {
+            self.writes.insert(domain.clone());
+        }
+    }
+
     /// An expression of an index follows. Returns what was mentioned before, for
     /// [`Self::end_index`].
     pub fn begin_index(&mut self) -> HashSet<String> {

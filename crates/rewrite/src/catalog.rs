@@ -220,7 +220,9 @@ impl Catalog {
                 ty @ (ColumnType::Enc(_)
                 | ColumnType::Soft(..)
                 | ColumnType::EncArray(_)
-                | ColumnType::SoftArray(_)) => Some((is_second_name(&t.name), (t.oid, ty))),
+                | ColumnType::SoftArray(_)) => {
+                    Some((t.domain || is_second_name(&t.name), (t.oid, ty)))
+                }
                 _ => None,
             },
             _ => None,
@@ -235,6 +237,8 @@ impl Catalog {
         match record {
             Record::Type(t) => {
                 let (schema, ty) = (self.namespace(t.namespace), self.resolved(t));
+                let domain = t.domain && matches!(ty, ColumnType::Enc(_));
+                let ty = (ty, domain);
                 self.schema.add_type(&schema, &t.name, t.oid, ty);
             }
             Record::Relation(r) => {
@@ -269,6 +273,7 @@ impl Catalog {
             typmod: c.modifier,
             generated: c.generated,
             identity: c.identity,
+            domain: self.domain(c.ty),
         });
         Relation {
             oid: r.oid,
@@ -331,6 +336,13 @@ impl Catalog {
         }
     }
 
+    /// The domain over a protected type that this is.
+    fn domain(&self, oid: u32) -> Option<grant::Column> {
+        let t = self.type_record(oid).filter(|t| t.domain)?;
+        matches!(self.resolved(t), ColumnType::Enc(_))
+            .then(|| crate::relation::domain(&self.namespace(t.namespace), &t.name))
+    }
+
     /// The type of a column; for the family `soft_`, with the contents of its modifier.
     fn modified(&self, oid: u32, modifier: i32) -> ColumnType {
         match self.ty(oid) {
@@ -353,8 +365,23 @@ impl Catalog {
         }
         match protected_code(t, &ARRAYS) {
             Some(code) => ColumnType::EncArray(code),
+            None if t.domain => self.based(t, DEPTH),
             None if self.contains(t.oid) => ColumnType::Opaque(t.oid, t.name.clone()),
             None => ColumnType::Plain(t.oid, t.name.clone()),
+        }
+    }
+
+    /// A domain has its base type's values. Only of the family `enc_` it is stored.
+    fn based(&self, t: &TypeRecord, depth: usize) -> ColumnType {
+        match (self.type_record(t.part), depth.checked_sub(1)) {
+            (Some(base), Some(depth)) if base.domain => self.based(base, depth),
+            (Some(base), _) => match protected_code(base, &FAMILIES[..1]) {
+                Some(code) => ColumnType::Enc(code),
+                None if self.contains(t.oid) => ColumnType::Opaque(t.oid, t.name.clone()),
+                None => ColumnType::Plain(t.oid, t.name.clone()),
+            },
+            _ if self.contains(t.oid) => ColumnType::Opaque(t.oid, t.name.clone()),
+            _ => ColumnType::Plain(t.oid, t.name.clone()),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Definitions: tables, indexes, policies, rules, triggers, domains. Their expressions are inferred
+//! Definitions: tables, indexes, policies, rules, triggers. Their expressions are inferred
 //! with the table's own columns in scope.
 
 use crate::body::Body;
@@ -11,8 +11,8 @@ use crate::scope::{Entry, Frame};
 use crate::utility::creation;
 use crate::value::Val;
 use pg_query::protobuf::{
-    AlterTableCmd, AlterTableStmt, AlterTableType, ColumnDef, ConstrType, Constraint,
-    CreateDomainStmt, CreateStmt, CreateTrigStmt, IndexStmt, RangeVar, RuleStmt, TypeName,
+    AlterTableCmd, AlterTableStmt, AlterTableType, ColumnDef, ConstrType, Constraint, CreateStmt,
+    CreateTrigStmt, IndexStmt, RangeVar, RuleStmt, TypeName,
 };
 use pg_query::{Node, NodeEnum};
 use std::rc::Rc;
@@ -39,7 +39,8 @@ impl Infer<'_> {
             }
             Some(NodeEnum::RuleStmt(r)) => self.rule(r),
             Some(NodeEnum::CreateTrigStmt(t)) => self.trigger(t),
-            Some(NodeEnum::CreateDomainStmt(d)) => self.domain(d),
+            Some(NodeEnum::CreateDomainStmt(d)) => self.create_domain(d),
+            Some(NodeEnum::AlterDomainStmt(d)) => self.alter_domain(d),
             Some(NodeEnum::CreateStatsStmt(s)) => self.statistics(s),
             Some(NodeEnum::CreateSchemaStmt(s)) if s.schema_elts.is_empty() => {
                 self.without_values()
@@ -86,6 +87,7 @@ impl Infer<'_> {
         }
         let relation = self.place(r, columns, kind);
         self.touches_protected |= relation.protected();
+        self.authority.of_domains(&relation);
         self.authority.creating = Some(relation.clone());
         for node in &c.inh_relations {
             if let Some(NodeEnum::RangeVar(parent)) = &node.node {
@@ -168,6 +170,7 @@ impl Infer<'_> {
             typmod: -1,
             generated: has(ConstrType::ConstrGenerated),
             identity: has(ConstrType::ConstrIdentity),
+            domain: def.type_name.as_ref().and_then(|name| self.domain(name)),
         })
     }
 
@@ -227,7 +230,7 @@ impl Infer<'_> {
         Ok(())
     }
 
-    fn constraint(&mut self, c: &Constraint, column: Option<&Val>) -> Res<()> {
+    pub(crate) fn constraint(&mut self, c: &Constraint, column: Option<&Val>) -> Res<()> {
         match c.contype() {
             ConstrType::ConstrDefault | ConstrType::ConstrGenerated => {
                 if let Some(expr) = c.raw_expr.as_deref() {
@@ -299,6 +302,7 @@ impl Infer<'_> {
             }
         }
         self.touches_protected |= relation.protected();
+        self.authority.of_domains(&relation);
         Ok(Extra {
             effects: vec![crate::effect::Effect::Relation(relation)],
             recoding,
@@ -496,21 +500,6 @@ impl Infer<'_> {
             }
         }
         Ok(())
-    }
-
-    fn domain(&mut self, d: &CreateDomainStmt) -> Res<Extra> {
-        let Some(name) = &d.type_name else {
-            return self.without_values();
-        };
-        if self.column_type(name)?.protected() {
-            return Err(
-                Refusal::unsupported("a domain over a protected type is not supported")
-                    .at(name.location)
-                    .hint("Use the protected type itself, with a CHECK constraint on the column."),
-            );
-        }
-        // `VALUE` is plain, and so is everything combined with it.
-        self.without_values()
     }
 
     /// Row filters of publications.

@@ -1,7 +1,7 @@
 //! Effects of a statement on later statements in the same text.
 
 use crate::copy::CopyPlan;
-use crate::relation::Relation;
+use crate::relation::{ColumnType, Relation};
 
 /// An effect of a statement on later statements in the same text.
 #[derive(Clone, Debug)]
@@ -10,6 +10,8 @@ pub(crate) enum Effect {
     Temporary,
     Relation(Relation),
     Gone(Relation),
+    /// A domain over a protected type, with its schema and name.
+    Domain(String, String, ColumnType),
     /// From here on this name may refer to something else.
     Unsure(String),
     /// From here on any name may refer to something else.

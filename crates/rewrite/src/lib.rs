@@ -35,6 +35,7 @@ mod copy;
 mod copy_plan;
 mod ddl;
 mod depth;
+mod domain;
 mod edit;
 mod effect;
 mod escaped;

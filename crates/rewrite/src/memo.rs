@@ -266,6 +266,7 @@ mod tests {
             typmod: -1,
             generated: false,
             identity: false,
+            domain: None,
         };
         let mut schema = Schema::default();
         schema.set_search_path(["public"]);

@@ -121,6 +121,7 @@ impl Infer<'_> {
                 self.authority.takes_plain();
             }
             column.ty = ty.clone();
+            column.domain = self.domain(name);
         }
         Ok(())
     }

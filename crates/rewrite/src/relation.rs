@@ -42,6 +42,13 @@ pub struct Column {
     pub generated: bool,
     /// An identity column.
     pub identity: bool,
+    /// The domain over a protected type that its type is, as [`domain`] names it.
+    pub domain: Option<grant::Column>,
+}
+
+/// A domain in grants: what stands for all columns of its type.
+pub(crate) fn domain(schema: &str, name: &str) -> grant::Column {
+    grant::Column::new(schema, &format!("{name}::"), "*")
 }
 
 /// A table, view, materialized view, foreign table, sequence or composite type.

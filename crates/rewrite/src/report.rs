@@ -105,6 +105,8 @@ pub struct TypeRecord {
     pub relation: u32,
     /// Type that values are made of, for a domain, an array or a range.
     pub part: u32,
+    /// Whether it is a domain.
+    pub domain: bool,
 }
 
 /// A relation.
@@ -295,6 +297,7 @@ impl<'a> Fields<'a> {
                 name: self.text()?,
                 relation: self.number()?,
                 part: self.number()?,
+                domain: self.flag()?,
             }),
             report::RELATION => Record::Relation(RelationRecord {
                 oid: self.number()?,

@@ -62,6 +62,7 @@ struct NamedType {
     schema: String,
     oid: u32,
     ty: ColumnType,
+    domain: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -189,13 +190,25 @@ impl Schema {
 
     /// Adds a type that contains protected ones.
     pub fn add_opaque_type(&mut self, schema: &str, name: &str) {
-        self.add_type(schema, name, 0, ColumnType::Opaque(0, name.to_owned()));
+        let ty = ColumnType::Opaque(0, name.to_owned());
+        self.add_type(schema, name, 0, (ty, false));
     }
 
-    pub(crate) fn add_type(&mut self, schema: &str, name: &str, oid: u32, ty: ColumnType) {
-        let schema = schema.to_owned();
-        self.types
-            .push(name.to_owned(), NamedType { schema, oid, ty });
+    /// Adds a type, and whether it is a domain over a protected one.
+    pub(crate) fn add_type(
+        &mut self,
+        schema: &str,
+        name: &str,
+        oid: u32,
+        (ty, domain): (ColumnType, bool),
+    ) {
+        let named = NamedType {
+            schema: schema.to_owned(),
+            oid,
+            ty,
+            domain,
+        };
+        self.types.push(name.to_owned(), named);
     }
 
     pub(crate) fn remove_type(&mut self, name: &str, oid: u32) {
@@ -288,6 +301,13 @@ impl Schema {
             None => named.iter().find(|t| t.ty.protected()),
         };
         found.map(|named| &named.ty).filter(|ty| ty.protected())
+    }
+
+    /// The domain over a protected type with this name, in grants.
+    pub(crate) fn domain(&self, schema: Option<&str>, name: &str) -> Option<grant::Column> {
+        let mut named = self.types.get(name)?.iter();
+        let found = named.find(|t| t.domain && schema.is_none_or(|schema| t.schema == schema));
+        found.map(|t| crate::relation::domain(&t.schema, name))
     }
 
     /// The protected type that a call with this name casts to. A row type is none: PostgreSQL

@@ -338,6 +338,7 @@ impl Infer<'_> {
                 typmod: -1,
                 generated: false,
                 identity: false,
+                domain: None,
             })
             .collect();
         let relation = self.place(r, columns, kind);

@@ -21,6 +21,7 @@ fn ty(oid: u32, namespace: u32, name: &str, relation: u32, part: u32) -> Record 
         name: name.to_owned(),
         relation,
         part,
+        domain: false,
     })
 }
 
@@ -115,6 +116,45 @@ fn steps() {
     catalog.apply(&[gone(RELATIONS, 20010), gone(TYPES, 20011), gone(9, 9)]);
     assert_eq!(find(&catalog, "t"), None);
     assert_eq!(find(&catalog, "renamed").unwrap().oid, 20000);
+}
+
+/// A domain has its base type's values; of other families it is not stored. Bug: it stands for the plain type in
+/// what the server is told of parameters.
+#[test]
+fn domains() {
+    let domain = |oid, name: &str, part| match ty(oid, 2200, name, 0, part) {
+        Record::Type(t) => Record::Type(TypeRecord { domain: true, ..t }),
+        other => other,
+    };
+    let mut records = base();
+    records.extend([
+        ty(17100, 11, "rnd_text", 0, 0),
+        domain(16500, "of_text", ENC_TEXT),
+        domain(30001, "of_domain", 16500),
+        domain(30002, "of_cells", 17100),
+        domain(30003, "of_int", INT4),
+        ty(30004, 2200, "_of_text", 0, 16500),
+    ]);
+    records.extend(table(20040, "d", &[16500, 30001, 30002, 30003, 30004]));
+    let catalog = Catalog::new(&records, None);
+    let text = ColumnType::Enc(TypeCode::Text);
+    assert_eq!(column(&catalog, "d", 0), text);
+    assert_eq!(column(&catalog, "d", 1), text);
+    assert_eq!(
+        column(&catalog, "d", 2),
+        ColumnType::Opaque(30002, "of_cells".into())
+    );
+    assert_eq!(
+        column(&catalog, "d", 3),
+        ColumnType::Plain(30003, "of_int".into())
+    );
+    assert_eq!(
+        column(&catalog, "d", 4),
+        ColumnType::Opaque(30004, "_of_text".into())
+    );
+    let oids: Vec<u32> = catalog.protected().iter().map(|(oid, _)| *oid).collect();
+    assert_eq!(oids[..2], [ENC_TEXT, ENC_TEXT + 1]);
+    assert!(oids.contains(&16500) && oids.contains(&30001) && !oids.contains(&30002));
 }
 
 /// A composite type gets a protected attribute: what is made of it is protected from then

@@ -45,6 +45,26 @@ fn insert() {
                 "INSERT INTO upd (b) SELECT '<<~text:x>>'::enc_text UNION SELECT '<<~text:y>>'::enc_text",
             ),
             (
+                "INSERT INTO upd (b) VALUES ('x'), ('y') ORDER BY 1 LIMIT 1",
+                "INSERT INTO upd (b) VALUES ('<<~text:x>>'::enc_text), ('<<~text:y>>'::enc_text) ORDER BY 1 LIMIT 1",
+            ),
+            (
+                "INSERT INTO upd (b) VALUES ('x') LIMIT 1",
+                "INSERT INTO upd (b) VALUES ('<<~text:x>>'::enc_text) LIMIT 1",
+            ),
+            (
+                "INSERT INTO upd (b, c) SELECT 'x' AS q, 5 ORDER BY q",
+                "INSERT INTO upd (b, c) SELECT '<<~text:x>>'::enc_text AS q, 5 ORDER BY q",
+            ),
+            (
+                "INSERT INTO upd (b) SELECT DISTINCT 'x' FROM plain",
+                "INSERT INTO upd (b) SELECT DISTINCT '<<~text:x>>'::enc_text FROM plain",
+            ),
+            (
+                "INSERT INTO upd (b) SELECT 'x' LIMIT 1",
+                "INSERT INTO upd (b) SELECT '<<x>>' LIMIT 1",
+            ),
+            (
                 "INSERT INTO upd (a, c) SELECT i * 10, i FROM generate_series(1, 5) i",
                 "INSERT INTO upd (a, c) SELECT i * '<<int4:10>>'::enc_int4, i FROM generate_series(1, 5) i",
             ),

@@ -213,6 +213,22 @@ fn functions() {
                 "SELECT x FROM emp, enc_generate_series('<<int4:1>>'::enc_int4, salary) AS x",
             ),
             (
+                "SELECT generate_series(1.5, salary) FROM emp",
+                "SELECT enc_generate_series('<<numeric:1.5>>'::enc_numeric, salary) AS \"generate_series\" FROM emp",
+            ),
+            (
+                "SELECT * FROM emp, generate_series(1, salary) WITH /* x */ ORDINALITY",
+                "SELECT * FROM emp, enc_generate_series('<<int4:1>>'::enc_int4, salary) WITH   ORDINALITY AS generate_series",
+            ),
+            (
+                "SELECT key, value || 'x' FROM emp, jsonb_each_text(to_jsonb(name))",
+                "SELECT key, value || '<<x>>' FROM emp, enc_jsonb_each_text(enc_tojsonb(enc_jsonitem((name)::enc_text))) AS jsonb_each_text",
+            ),
+            (
+                "SELECT id FROM emp, regexp_split_to_table(name, 'b+') AS r (x) WHERE x = 'y'",
+                "SELECT id FROM emp, enc_regexp_split_to_table(name, '<<b+>>') AS r (x) WHERE x = '<<y>>'",
+            ),
+            (
                 "SELECT id FROM emp, string_to_table(name, ',')",
                 "SELECT id FROM emp, enc_string_to_table(name, '<<,>>') AS string_to_table",
             ),
@@ -290,8 +306,9 @@ fn functions() {
             "SELECT make_interval(secs => 1.5, days => salary) FROM emp",
             "SELECT row_to_json(emp) FROM emp",
             "SELECT json_agg(DISTINCT name) FROM emp",
-            "SELECT generate_series(1.5, salary) FROM emp",
-            "SELECT * FROM emp, generate_series(1, salary) WITH ORDINALITY",
+            "SELECT generate_series(1.5::float8, salary) FROM emp",
+            "SELECT * FROM emp, ROWS FROM (generate_series(1, salary)) WITH ORDINALITY",
+            "SELECT regexp_split_to_table(name, 'a', VARIADIC ARRAY['s3cret']) FROM emp",
         ],
     );
 }

@@ -29,6 +29,7 @@ fn schema() -> Schema {
         typmod: -1,
         generated: false,
         identity: false,
+        domain: None,
     };
     schema.add_relation(Relation {
         oid: 20000,

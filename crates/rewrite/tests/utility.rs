@@ -100,6 +100,10 @@ fn definitions() {
                 "CREATE FUNCTION f(a enc_int4 DEFAULT 5) RETURNS enc_int4 LANGUAGE sql AS 'SELECT a'",
                 "CREATE FUNCTION f(a enc_int4 DEFAULT '<<int4:5>>'::enc_int4) RETURNS enc_int4 LANGUAGE sql AS 'SELECT a'",
             ),
+            (
+                "CREATE DOMAIN d AS enc_text DEFAULT 'a' NOT NULL CHECK (VALUE <> 'x' AND length(VALUE) < 9)",
+                "CREATE DOMAIN d AS enc_text DEFAULT '<<a>>' NOT NULL CHECK (VALUE <> '<<x>>' AND length(VALUE) < '<<int4:9>>'::enc_int4)",
+            ),
         ],
     );
     unchanged(
@@ -122,6 +126,7 @@ fn definitions() {
             "CREATE FUNCTION f() RETURNS int LANGUAGE sql AS $$ SELECT count(*)::int FROM emp $$",
             "CREATE FUNCTION f(int) RETURNS int LANGUAGE sql RETURN $1 + 5",
             "CREATE DOMAIN d AS text CHECK (VALUE <> 'x')",
+            "ALTER DOMAIN d ADD CHECK (VALUE <> 'x')",
             "CREATE SEQUENCE s START 5 INCREMENT 2",
             "ALTER TABLE emp ATTACH PARTITION plain FOR VALUES IN (1, 2)",
             "GRANT SELECT ON emp TO r",
@@ -139,10 +144,27 @@ fn definitions() {
             "CREATE FUNCTION f() RETURNS int LANGUAGE plpython3u AS $$ plpy.execute(\"insert into EMP values('s3cret\") $$",
             "DO $$ BEGIN EXECUTE 'INSERT INTO \"Odd Name\" VALUES (5200)'; END $$",
             "CREATE TABLE t (a enc_int4) PARTITION BY RANGE (a)",
-            "CREATE DOMAIN d AS enc_text CHECK (VALUE <> 's3cret')",
+            "CREATE DOMAIN d AS enc_text[] CHECK (VALUE <> '{s3cret}')",
+            "CREATE DOMAIN d AS enc_text; CREATE FUNCTION f(d[]) RETURNS int LANGUAGE sql AS 'SELECT 1'; SELECT '{s3cret}'::d[]",
             "DO $$ BEGIN EXECUTE 'INSERT INTO emp(name) VALUES (''s3cret'')'; END $$",
         ],
     );
+}
+
+/// A domain over a protected type, for what follows in the same text. Bug: a literal for a column of its type goes
+/// out in the clear, or is fitted to the column without the domain's modifier.
+#[test]
+fn domains() {
+    let schema = schema();
+    let sql = "CREATE DOMAIN d AS enc_numeric(4, 1) CHECK (VALUE > 0); CREATE DOMAIN e AS d; ALTER DOMAIN e ADD CHECK (VALUE < 9); ALTER DOMAIN e SET DEFAULT 3; CREATE TABLE fresh (a e, b d); INSERT INTO fresh VALUES (5, $1); SELECT 5::e, CAST($1 AS d), d '7'";
+    let list = analyze(sql, &schema).expect("seven");
+    assert_eq!(
+        list.iter().map(|s| s.edits.len()).collect::<Vec<_>>(),
+        [1, 0, 1, 1, 0, 1, 2]
+    );
+    let protected = |used: &ParamUse| matches!(used, ParamUse::Protected { fits: None, .. });
+    assert!(list[5].params.values().all(protected));
+    assert!(list[6].params.values().all(protected));
 }
 
 #[test]

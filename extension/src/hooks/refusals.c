@@ -30,6 +30,7 @@
 #include "catalog/pg_proc.h"
 #include "catalog/pg_rewrite.h"
 #include "catalog/pg_statistic_ext.h"
+#include "catalog/pg_type.h"
 #include "hooks/hooks.h"
 #include "index/derived.h"
 #include "nodes/nodeFuncs.h"
@@ -110,7 +111,7 @@ refuse_inside(const Target *target, const Form_pg_attribute attribute)
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 			 errmsg("column \"%s\" of \"%s\" cannot have type %s", NameStr(attribute->attname),
 					target->name, format_type_be(attribute->atttypid)),
-			 errdetail("Protected values cannot be stored inside arrays, composites, ranges and domains."),
+			 errdetail("Protected values cannot be stored inside arrays, composites and ranges."),
 			 errhint("Give each protected value a column of its own.")));
 }
 
@@ -223,7 +224,7 @@ check_indexed(const Target *target, Oid table, Node *expression)
 	if (!cfd_type_contains(type) || target->method == HASH_AM_OID)
 		return;
 	if (cfd_type_code(type) == 0)
-		refuse_indexed(target, type, "Protected values cannot be stored inside arrays, composites, ranges and domains.");
+		refuse_indexed(target, type, "Protected values cannot be stored inside arrays, composites and ranges.");
 	sources = cfd_derived_sources(table, expression, &number);
 	if (sources == NULL && number != 0)
 		refuse_indexed(target, type, psprintf("Column \"%s\" has another family than enc_.",
@@ -308,6 +309,10 @@ after_change(Oid class, Oid object, int sub)
 		case ConstraintRelationId:
 			cfd_check_expression(stored_expression(ConstraintRelationId, ConstraintOidIndexId,
 												   Anum_pg_constraint_oid, Anum_pg_constraint_conbin, object, 0));
+			break;
+		case TypeRelationId:		/* a domain's default */
+			cfd_check_expression(stored_expression(TypeRelationId, TypeOidIndexId, Anum_pg_type_oid,
+												   Anum_pg_type_typdefaultbin, object, 0));
 			break;
 		case StatisticExtRelationId:
 			check_statistics(object);

@@ -151,6 +151,7 @@ define_type(StringInfo out, HeapTuple tuple)
 	cfd_schema_field(out, NameStr(form->typname));
 	cfd_schema_number(out, form->typrelid);
 	cfd_schema_number(out, define_part(form));
+	cfd_schema_number(out, form->typtype == TYPTYPE_DOMAIN);
 }
 
 static bool

@@ -24,6 +24,9 @@
 #include "utils/syscache.h"
 #include "utils/typcache.h"
 
+/* How many types of users are remembered. */
+#define OTHERS 64
+
 static const struct
 {
 	const char *name;
@@ -77,6 +80,12 @@ static Oid	access_method = InvalidOid;
 /* Domains used for version numbers of rows (sql/core_ledger.sql). */
 static Oid	ledger_number = InvalidOid;
 static Oid	ledger_past_number = InvalidOid;
+/* What the types are that are none of the above: codes of domains over protected types, or 0. */
+static struct
+{
+	Oid			type;
+	uint8		code;
+}			others[OTHERS];
 static bool loaded = false;
 static uint64 changes = 1;		/* number of changes to the catalogs concerned */
 
@@ -118,6 +127,7 @@ load(void)
 	loaded = true;
 	memset(oids, 0, sizeof(oids));
 	memset(operand_oids, 0, sizeof(operand_oids));
+	memset(others, 0, sizeof(others));
 	ledger_number = ledger_past_number = InvalidOid;
 	access_method = GetSysCacheOid1(AMNAME, Anum_pg_am_oid, CStringGetDatum("confide"));
 	if (!OidIsValid(access_method) && !SearchSysCacheExists2(TYPENAMENSP, CStringGetDatum("enc_bool"),
@@ -132,12 +142,9 @@ load(void)
 	return true;
 }
 
-uint8
-cfd_type_code(Oid type)
+static uint8
+code_of_base(Oid type)
 {
-	/* Types created by initdb are not protected. */
-	if (type < FirstNormalObjectId || !load())
-		return 0;
 	for (int code = 1; code <= CFD_TYPE_MAX; code++)
 	{
 		if (oids[code] == type)
@@ -149,6 +156,42 @@ cfd_type_code(Oid type)
 			return operands[i].code;
 	}
 	return 0;
+}
+
+/*
+ * A value of a domain is one of its base type. The answer is kept, since
+ * PostgreSQL's caches are slow.
+ */
+static uint8
+code_of_domain(Oid type)
+{
+	int			at = type % OTHERS;
+	Oid			base;
+	uint8		code;
+
+	if (others[at].type == type)
+		return others[at].code;
+	base = get_typtype(type) == TYPTYPE_DOMAIN ? getBaseType(type) : InvalidOid;
+	code = base >= FirstNormalObjectId ? code_of_base(base) : 0;
+	/* The lookup may have emptied the list; then the answer is not kept. */
+	if (loaded)
+	{
+		others[at].type = type;
+		others[at].code = code;
+	}
+	return code;
+}
+
+uint8
+cfd_type_code(Oid type)
+{
+	uint8		code;
+
+	/* Types created by initdb are not protected. */
+	if (type < FirstNormalObjectId || !load())
+		return 0;
+	code = code_of_base(type);
+	return code != 0 ? code : code_of_domain(type);
 }
 
 CfdLedgerRole

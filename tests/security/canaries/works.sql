@@ -157,3 +157,9 @@ SELECT string_to_table(name, '%(v)s'), string_to_table('%(v)s ' || name, ' ', '%
 SELECT generate_series(n, n + %(n)s, %(n)s) FROM p
 SELECT x, y FROM p, generate_series(%(n)s, n) x, string_to_table(name, '%(v)s') AS y
 SELECT jsonb_array_elements(b -> '%(v)s'), json_array_elements_text(j -> 'a') || '%(v)s' FROM doc
+SELECT regexp_split_to_table('%(v)s ' || name, '%(v)s', 'i') FROM p
+SELECT key FROM doc, jsonb_each_text(b || '{"%(v)s": 1}') WHERE value = '%(v)s'
+SELECT generate_series(%(n)s.5, n::enc_numeric) FROM p
+INSERT INTO p (id, name) VALUES (98, '%(v)s'), (99, '%(v)sx') ORDER BY 2 LIMIT 1
+INSERT INTO p (id, name) SELECT DISTINCT 98, '%(v)s' FROM q
+CREATE DOMAIN canary_d AS enc_text DEFAULT '%(v)s' CHECK (VALUE <> '%(v)s'); CREATE TABLE w (a canary_d); INSERT INTO w VALUES ('%(v)sx'); SELECT '%(v)sy'::canary_d FROM w WHERE a > '%(v)s'; ALTER DOMAIN canary_d SET DEFAULT '%(v)sz'

@@ -7,6 +7,7 @@ use crate::relation::ColumnType;
 use crate::soft_type;
 use crate::value::{Block, Class, LeafKind, Use, Val};
 use contract::TypeCode;
+use grant::family;
 use pg_query::protobuf::{TypeCast, TypeName, a_const};
 use pg_query::{Node, NodeEnum};
 use std::ops::Range;
@@ -126,6 +127,12 @@ impl Infer<'_> {
         if matches!(kind, TypeKind::Protected(_)) {
             self.touches_protected = true;
         }
+        if !name.array_bounds.is_empty() && self.domain(name).is_some() {
+            return Err(Refusal::unsupported(format!(
+                "an array of \"{last}\" is not available, which is a domain over a protected type"
+            ))
+            .at(name.location));
+        }
         let mods = name.typmods.iter().map(constant).collect();
         Ok(TypeUse {
             range,
@@ -173,7 +180,15 @@ impl Infer<'_> {
         }
         let val = self.expr(arg)?;
         match &ty.kind {
-            TypeKind::Protected(_) => self.cast_protected(&ty.column_type(), &val, c.location),
+            TypeKind::Protected(_) => {
+                if self.domain(name).is_some() {
+                    // Its checks see the value, and have constants.
+                    self.authority.takes_constants();
+                    self.authority
+                        .does(family::COMPARE | family::PATTERN | family::COMPUTE | family::CAST);
+                }
+                self.cast_protected(&ty.column_type(), &val, c.location)
+            }
             TypeKind::Twin(code) if ty.array => self.cast_array(*code, &ty, arg, &val),
             TypeKind::Twin(code) => self.cast_twin(*code, &ty, &val),
             TypeKind::Plain(name) => self.cast_plain(&name.clone(), &ty, &val),

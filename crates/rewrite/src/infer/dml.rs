@@ -9,7 +9,7 @@ use crate::value::{LeafKind, Val};
 use contract::TypeCode;
 use pg_query::protobuf::{
     DeleteStmt, InsertStmt, MultiAssignRef, OnConflictClause, RangeVar, ResTarget, ReturningClause,
-    SetOperation, UpdateStmt,
+    SelectStmt, UpdateStmt,
 };
 use pg_query::{Node, NodeEnum};
 use std::rc::Rc;
@@ -27,7 +27,7 @@ impl Target {
         let columns = self.relation.columns.iter().flatten();
         let column = columns
             .filter(|_| self.relation.kind == 'r')
-            .find(|c| c.name == name)?;
+            .find(|c| c.name == name && c.domain.is_none())?;
         let ColumnType::Enc(code) = column.ty else {
             return None;
         };
@@ -80,21 +80,21 @@ impl Infer<'_> {
         let columns = self.insert_columns(&target, &s.cols)?;
         match s.select_stmt.as_deref().and_then(|n| n.node.as_ref()) {
             Some(NodeEnum::SelectStmt(q)) if is_values(q) => {
-                self.with(q.with_clause.as_ref())?;
                 let fits = target.fits(&s.cols);
                 for (row, node) in self.value_rows(q)?.iter().zip(&q.values_lists) {
                     self.check_width(&target, &columns, row.len(), q.values_lists.first())?;
                     self.assign_all(&columns, row, -1)?;
-                    if q.sort_clause.is_empty() {
-                        self.note_fits(&fits, row, node);
-                    }
+                    self.note_fits(&fits, row, node);
                 }
             }
             Some(NodeEnum::SelectStmt(q)) => {
                 self.nameless += 1;
                 let cols = self.select(q);
                 self.nameless -= 1;
-                let cols = cols?;
+                let mut cols = cols?;
+                if !q.values_lists.is_empty() {
+                    cols = self.named(cols, &[]);
+                }
                 self.insert_selected(&columns, &cols, s.select_stmt.as_deref())?;
             }
             _ => {}
@@ -389,9 +389,18 @@ impl Infer<'_> {
     }
 }
 
-fn is_values(q: &pg_query::protobuf::SelectStmt) -> bool {
-    !q.values_lists.is_empty()
-        && matches!(q.op(), SetOperation::SetopNone | SetOperation::Undefined)
+/// Whether it is a list of values that take their types from the columns. With a clause it is a query,
+/// whose columns have types of their own.
+fn is_values(q: &SelectStmt) -> bool {
+    !q.values_lists.is_empty() && !has_clause(q)
+}
+
+fn has_clause(q: &SelectStmt) -> bool {
+    !q.sort_clause.is_empty()
+        || !q.locking_clause.is_empty()
+        || q.limit_count.is_some()
+        || q.limit_offset.is_some()
+        || q.with_clause.is_some()
 }
 
 fn too_many(at: Option<&Node>) -> Refusal {

@@ -202,8 +202,8 @@ impl Infer<'_> {
                 nested
             };
             let more = self.function_columns(call, &column, definitions)?;
-            if let [only] = more.list.as_slice() {
-                self.name_set(f, call, &only.val)?;
+            if more.list.iter().any(|c| self.holds_enc(&c.val)) {
+                self.name_set(f, call)?;
             }
             cols.list.extend(more.list);
             cols.open = crate::scope::riskier(cols.open.as_ref(), more.open.as_ref()).cloned();

@@ -5,7 +5,7 @@ use crate::naming::figure_name;
 use crate::refusal::Refusal;
 use crate::scope::{Col, Cols, Frame};
 use crate::value::Val;
-use pg_query::protobuf::{SelectStmt, SetOperation};
+use pg_query::protobuf::{SelectStmt, SetOperation, a_const};
 use pg_query::{Node, NodeEnum};
 use std::rc::Rc;
 
@@ -130,10 +130,14 @@ impl Infer<'_> {
                 Some(NodeEnum::AConst(c)) => {
                     let position = self.constant(c)?;
                     self.note_plain(&position);
+                    self.sorted(output_column(node, cols));
                 }
                 Some(NodeEnum::ColumnRef(c)) => match self.column(c) {
-                    Err(refusal) if !output_name(node, cols) => return Err(refusal),
-                    _ => {}
+                    Err(refusal) => match output_column(node, cols) {
+                        None => return Err(refusal),
+                        found => self.sorted(found),
+                    },
+                    Ok(_) => {}
                 },
                 _ => {
                     self.expr(node)?;
@@ -143,7 +147,14 @@ impl Infer<'_> {
         Ok(())
     }
 
-    /// `ORDER BY`, `DISTINCT ON`: names of output columns, positions, expressions.
+    /// PostgreSQL takes an untyped literal for `text` where it sorts or groups by it.
+    fn sorted(&mut self, col: Option<&Col>) {
+        if let Some(col) = col {
+            self.settle(&col.val);
+        }
+    }
+
+    /// `ORDER BY`, `DISTINCT ON`: names of output columns, positions, expressions; `DISTINCT`: all columns.
     fn by_output(&mut self, nodes: &[Node], cols: &Cols) -> Res<()> {
         for node in nodes {
             let inner = match &node.node {
@@ -151,9 +162,12 @@ impl Infer<'_> {
                 _ => Some(node),
             };
             let Some(inner) = inner.filter(|n| n.node.is_some()) else {
+                cols.list.iter().for_each(|col| self.sorted(Some(col)));
                 continue;
             };
-            if output_name(inner, cols) {
+            let found = output_column(inner, cols);
+            self.sorted(found);
+            if found.is_some() && matches!(inner.node, Some(NodeEnum::ColumnRef(_))) {
                 continue;
             }
             let val = self.expr(inner)?;
@@ -300,10 +314,20 @@ fn is_star(node: &Node) -> bool {
     matches!(last, Some(NodeEnum::AStar(_)))
 }
 
-fn output_name(node: &Node, cols: &Cols) -> bool {
-    let Some(NodeEnum::ColumnRef(c)) = &node.node else {
-        return false;
-    };
-    let path = names(&c.fields);
-    matches!(path.as_slice(), [name] if cols.list.iter().any(|col| col.name == *name))
+/// The output column that a name or a position means.
+fn output_column<'c>(node: &Node, cols: &'c Cols) -> Option<&'c Col> {
+    match &node.node {
+        Some(NodeEnum::ColumnRef(c)) => match names(&c.fields).as_slice() {
+            [name] => cols.list.iter().find(|col| col.name == *name),
+            _ => None,
+        },
+        Some(NodeEnum::AConst(c)) => match &c.val {
+            Some(a_const::Val::Ival(n)) if cols.open.is_none() => {
+                let at = usize::try_from(n.ival).ok()?.checked_sub(1)?;
+                cols.list.get(at)
+            }
+            _ => None,
+        },
+        _ => None,
+    }
 }

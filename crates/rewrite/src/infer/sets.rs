@@ -17,17 +17,23 @@ impl Infer<'_> {
         if !protected || !vals.iter().all(single) || has_named(f) || f.func_variadic {
             return Ok(None);
         }
-        let ret = match (name, vals) {
-            ("generate_series", [_, _] | [_, _, _]) => self.series(vals, f.location)?,
-            ("string_to_table", [_, _] | [_, _, _]) => TypeCode::Text,
-            ("json_array_elements", [_]) => TypeCode::Json,
-            ("jsonb_array_elements", [_]) => TypeCode::Jsonb,
-            ("json_array_elements_text" | "jsonb_array_elements_text", [_]) => TypeCode::Text,
+        let (takes, ret) = match (name, vals) {
+            ("generate_series", [_, _] | [_, _, _]) => {
+                let ret = self.series(vals, f.location)?;
+                (ret, ret)
+            }
+            ("string_to_table" | "regexp_split_to_table", [_, _] | [_, _, _]) => {
+                (TypeCode::Text, TypeCode::Text)
+            }
+            (_, [_]) => match of_document(name) {
+                Some(types) => types,
+                None => return Ok(None),
+            },
             _ => return Ok(None),
         };
         for (at, val) in vals.iter().enumerate() {
-            let span = name == "generate_series" && at == 2 && !is_whole(ret);
-            self.expect(val, if span { TypeCode::Interval } else { ret });
+            let span = name == "generate_series" && at == 2 && !is_number(ret);
+            self.expect(val, if span { TypeCode::Interval } else { takes });
             self.protect(val)?;
         }
         self.call_otherwise(&format!("enc_{name}"), f, vals, true);
@@ -35,7 +41,15 @@ impl Infer<'_> {
             .does(family::COMPARE | family::COMPUTE | family::CAST);
         // The server counts.
         self.authority.takes_plain();
-        Ok(Some(Val::enc(Some(ret))))
+        let value = Val::enc(Some(ret));
+        if !gives_pairs(name) {
+            return Ok(Some(value));
+        }
+        let key = Val::enc(Some(TypeCode::Text));
+        Ok(Some(Val::row(vec![
+            ("key".into(), key),
+            ("value".into(), value),
+        ])))
     }
 
     /// The type of a series, as PostgreSQL finds it by its arguments.
@@ -49,14 +63,14 @@ impl Infer<'_> {
             };
             vals.iter().any(of)
         };
-        if has(Numeric) || has(Float4) || has(Float8) {
-            return Err(Refusal::unsupported(
-                "generate_series of numeric does not work on protected values",
-            )
-            .at(at)
-            .hint("Make a series of integers and multiply its numbers."));
+        if has(Float4) || has(Float8) {
+            let text = "generate_series of floating-point numbers does not exist";
+            return Err(Refusal::new("42883", text)
+                .at(at)
+                .hint("Cast them to numeric."));
         }
         Ok(match () {
+            () if has(Numeric) => Numeric,
             () if has(Timestamptz) => Timestamptz,
             () if has(Timestamp) => Timestamp,
             () if has(Date) => Timestamptz,
@@ -66,7 +80,7 @@ impl Infer<'_> {
     }
 
     /// A set in FROM without an alias would have the name of the extension's function.
-    pub fn name_set(&mut self, f: &RangeFunction, call: &Node, val: &Val) -> Res<()> {
+    pub fn name_set(&mut self, f: &RangeFunction, call: &Node) -> Res<()> {
         let Some(NodeEnum::FuncCall(function)) = &call.node else {
             return Ok(());
         };
@@ -74,13 +88,15 @@ impl Infer<'_> {
         let Some(name) = path.last().filter(|name| is_set(name)) else {
             return Ok(());
         };
-        if !matches!(val.class, Class::Enc(_)) || (f.alias.is_some() && !f.is_rowsfrom) {
+        if f.alias.is_some() && !f.is_rowsfrom {
             return Ok(());
         }
         let close = self.parentheses(function).map(|(_, close)| close);
-        match close.filter(|_| !f.ordinality && !f.is_rowsfrom) {
+        match close.filter(|_| !f.is_rowsfrom) {
             Some(close) => {
-                let end = self.tokens.range(close).end;
+                // ... WITH ORDINALITY
+                let last = if f.ordinality { close + 2 } else { close };
+                let end = self.tokens.range(last).end;
                 self.insert(end, &format!(" AS {name}"));
                 Ok(())
             }
@@ -93,21 +109,36 @@ impl Infer<'_> {
     }
 }
 
-fn is_whole(code: TypeCode) -> bool {
-    matches!(code, TypeCode::Int4 | TypeCode::Int8)
+fn is_number(code: TypeCode) -> bool {
+    matches!(code, TypeCode::Int4 | TypeCode::Int8 | TypeCode::Numeric)
 }
 
 fn is_set(name: &str) -> bool {
-    name == "generate_series" || name == "string_to_table" || is_of_elements(name)
+    matches!(
+        name,
+        "generate_series" | "string_to_table" | "regexp_split_to_table"
+    ) || of_document(name).is_some()
+}
+
+/// What a set is made of, and what it gives.
+fn of_document(name: &str) -> Option<(TypeCode, TypeCode)> {
+    let (document, rest) = match name.strip_prefix("jsonb_") {
+        Some(rest) => (TypeCode::Jsonb, rest),
+        None => (TypeCode::Json, name.strip_prefix("json_")?),
+    };
+    match rest {
+        "array_elements" | "each" => Some((document, document)),
+        "array_elements_text" | "each_text" | "object_keys" => Some((document, TypeCode::Text)),
+        _ => None,
+    }
+}
+
+/// Whether its columns are a key and a value.
+fn gives_pairs(name: &str) -> bool {
+    name.ends_with("_each") || name.ends_with("_each_text")
 }
 
 /// Whether the function's column has a name of its own, besides that of the alias.
 pub(super) fn is_of_elements(name: &str) -> bool {
-    matches!(
-        name,
-        "json_array_elements"
-            | "jsonb_array_elements"
-            | "json_array_elements_text"
-            | "jsonb_array_elements_text"
-    )
+    of_document(name).is_some() && name.contains("_array_elements")
 }

@@ -46,6 +46,7 @@ pub fn relation(schema: &mut Schema, line: &str) {
                 typmod: -1,
                 generated: words.get(2) == Some(&"generated"),
                 identity: false,
+                domain: None,
             }
         })
         .collect();
@@ -128,6 +129,7 @@ pub fn schema() -> Schema {
                     typmod: -1,
                     generated: false,
                     identity: false,
+                    domain: None,
                 }]),
             });
             continue;

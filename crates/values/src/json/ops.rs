@@ -13,7 +13,10 @@ use contract::{Op, TypeCode};
 
 /// The operations that give a value.
 pub(crate) fn apply(op: Op, args: &[&Value]) -> Result<Value> {
-    let shown = matches!(op, Op::JsonGetText | Op::JsonElementText | Op::JsonPathText);
+    let shown = matches!(
+        op,
+        Op::JsonGetText | Op::JsonElementText | Op::JsonPathText | Op::JsonPairText
+    );
     match (op, args) {
         (Op::JsonGet | Op::JsonGetText, [v, Value::Text(key)]) => {
             walk(v, std::iter::once(Step::Key(key)), shown)
@@ -38,6 +41,10 @@ pub(crate) fn apply(op: Op, args: &[&Value]) -> Result<Value> {
         (Op::JsonDeleteKeys, [Value::Jsonb(a), Value::Text(list)]) => {
             let keys: Vec<&[u8]> = items(list)?.into_iter().flatten().collect();
             jsonb(without_keys(parse(a)?, &keys)?)
+        }
+        (Op::JsonKey, [v, Value::Int4(n)]) => key(v, *n),
+        (Op::JsonPair | Op::JsonPairText, [v, Value::Int4(n)]) => {
+            walk(v, std::iter::once(Step::Pair(*n)), shown)
         }
         (Op::JsonTypeof, [v]) => text(kind(v)?),
         (Op::JsonArrayLength, [v]) => array_length(v),
@@ -70,20 +77,22 @@ enum Step<'a> {
     Index(i32),
     /// Of objects, or of arrays if it is a number.
     Any(&'a [u8]),
+    /// Of objects, by the number of the pair.
+    Pair(i32),
 }
 
 impl<'a> Step<'a> {
     fn key(&self) -> Option<&'a [u8]> {
         match self {
             Step::Key(key) | Step::Any(key) => Some(key),
-            Step::Index(_) => None,
+            Step::Index(_) | Step::Pair(_) => None,
         }
     }
 
     /// The place in an array of this length.
     fn place(&self, length: usize) -> Option<usize> {
         let index = match self {
-            Step::Key(_) => return None,
+            Step::Key(_) | Step::Pair(_) => return None,
             Step::Index(n) => *n,
             Step::Any(key) => {
                 let text = std::str::from_utf8(key).ok()?;
@@ -152,10 +161,15 @@ fn child(node: Node, step: &Step<'_>) -> Option<Node> {
             let at = step.place(items.len())?;
             Some(items.swap_remove(at))
         }
-        Node::Object(pairs) => {
-            let key = step.key()?;
-            let found = pairs.into_iter().find(|(k, _)| k == key);
-            found.map(|(_, value)| value)
+        Node::Object(mut pairs) => {
+            let at = match step {
+                Step::Pair(n) => usize::try_from(*n).ok().filter(|n| *n < pairs.len())?,
+                _ => {
+                    let key = step.key()?;
+                    pairs.iter().position(|(k, _)| k == key)?
+                }
+            };
+            Some(pairs.swap_remove(at).1)
         }
         _ => None,
     }
@@ -164,13 +178,41 @@ fn child(node: Node, step: &Step<'_>) -> Option<Node> {
 fn raw_child<'a>(parts: Parts<'a>, step: &Step<'_>) -> Option<&'a [u8]> {
     match parts {
         Parts::Array(items) => items.get(step.place(items.len())?).copied(),
-        Parts::Object(pairs) => {
-            let key = step.key()?;
-            let found = pairs.into_iter().rev().find(|(k, _)| k == key);
-            found.map(|(_, value)| value)
-        }
+        Parts::Object(pairs) => match step {
+            Step::Pair(n) => pairs
+                .get(usize::try_from(*n).ok()?)
+                .map(|(_, value)| *value),
+            _ => {
+                let key = step.key()?;
+                let found = pairs.into_iter().rev().find(|(k, _)| k == key);
+                found.map(|(_, value)| value)
+            }
+        },
         Parts::Scalar(_) => None,
     }
+}
+
+/// The key of a pair; NULL behind the last.
+fn key(v: &Value, n: i32) -> Result<Value> {
+    let none = |scalar| {
+        wrong(match scalar {
+            true => "cannot take keys from a scalar",
+            false => "cannot take keys from an array",
+        })
+    };
+    let at = usize::try_from(n).map_err(|_| Error::null())?;
+    let found = match v {
+        Value::Jsonb(s) => match parse(s)? {
+            Node::Object(pairs) => pairs.into_iter().nth(at).map(|(key, _)| key),
+            other => return Err(none(other.scalar())),
+        },
+        Value::Json(s) => match raw(s)?.parts {
+            Parts::Object(pairs) => pairs.into_iter().nth(at).map(|(key, _)| key),
+            parts => return Err(none(matches!(parts, Parts::Scalar(_)))),
+        },
+        _ => return Err(no_such_operation()),
+    };
+    text(&found.ok_or_else(Error::null)?)
 }
 
 fn kind(v: &Value) -> Result<&'static [u8]> {

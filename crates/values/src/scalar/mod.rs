@@ -29,12 +29,12 @@ pub(crate) fn apply(op: Op, ret: TypeCode, args: &[&Value], env: &Env) -> Result
     match op as u16 {
         100..=106 | 112..=117 => strings::apply(op, args),
         107..=111 | 118..=126 => bytes::apply(op, args),
-        130..=140 => regex_functions::apply(op, args),
+        130..=141 => regex_functions::apply(op, args),
         150..=190 => math::apply(op, args),
         200..=212 => times::apply(op, ret, args, env),
         213..=216 => formatted(op, args, env),
         220..=223 => items::apply(op, args, env),
-        227..=239 => json::apply(op, args),
+        227..=239 | 252..=254 => json::apply(op, args),
         240..=250 => documents::apply(op, ret, args, env),
         _ => Err(no_such_operation()),
     }
