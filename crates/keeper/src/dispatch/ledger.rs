@@ -90,13 +90,11 @@ impl Doings {
     /// more than once.
     fn table(&mut self, log: u32, schema: &str, table: &str) -> usize {
         let named = |names: &str| {
-            let rest = names.strip_prefix(schema).and_then(|r| r.strip_prefix('.'));
-            rest == Some(table)
+            names.strip_prefix(schema).and_then(|r| r.strip_prefix('.')) == Some(table)
         };
         let late = self.tables.len().saturating_sub(TABLES_SEEN);
         let mut seen = self.tables.iter().enumerate().skip(late).rev();
-        let found = seen.find(|(_, (known, names))| *known == log && named(names));
-        if let Some((at, _)) = found {
+        if let Some((at, _)) = seen.find(|(_, (known, names))| *known == log && named(names)) {
             return at;
         }
         self.tables.push((log, format!("{schema}.{table}")));

@@ -401,16 +401,22 @@ impl Connection {
             Kind::PartitionLogged => self.partition_logged(take(body)?),
             Kind::Redo => self.redo(take(body)?),
             Kind::GarbageMark => self.garbage_mark(take(body)?),
-            Kind::ResultBegin => self.result_begin(take(body)?),
-            Kind::ResultRows => self.result_rows(take(body)?),
-            Kind::ResultSign => self.result_sign(take(body)?),
-            Kind::LedgerRow => self.ledger_row(take(body)?),
-            Kind::LedgerEnd => self.ledger_end(take(body)?),
             Kind::GarbageSwept => self.garbage_swept(),
             Kind::GarbageEnd => {
                 self.garbage_end();
                 Ok(())
             }
+            _ => self.one_way_of_ledgers(kind, body),
+        }
+    }
+
+    fn one_way_of_ledgers(&mut self, kind: Kind, body: &[u8]) -> Result<(), Failure> {
+        match kind {
+            Kind::ResultBegin => self.result_begin(take(body)?),
+            Kind::ResultRows => self.result_rows(take(body)?),
+            Kind::ResultSign => self.result_sign(take(body)?),
+            Kind::LedgerRow => self.ledger_row(take(body)?),
+            Kind::LedgerEnd => self.ledger_end(take(body)?),
             _ => Err(fail::internal("a kind of message has no handler").into()),
         }
     }
