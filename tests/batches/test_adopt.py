@@ -8,11 +8,13 @@ are there.
 """
 
 import datetime
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 
 import psycopg
 import pytest
 from psycopg.types.numeric import Int4
+from waiting import until_waits
 
 COLUMNS = (
     "id int PRIMARY KEY, v {0}int4, s {0}varchar(6), c {0}bpchar(4), n {0}numeric(7,2), d {0}date"
@@ -227,3 +229,65 @@ def test_workers_read_the_transaction(fit):
         assert any("Gather" in line for (line,) in plan), plan
         found = fit.execute("SELECT v FROM t WHERE v > 5").fetchall()
     assert sorted(found) == [(i,) for i in range(6, 200)]
+
+
+WIDE = 30  # columns: what is known of them is as large as a cache entry of PostgreSQL's
+
+
+def test_columns_freed_meanwhile(fit, dba, stack, schema):
+    """Reading the indexes of a table takes in changes by others, which frees what the backend knows
+    of the table's columns. Bug: a row is stored by what stands in that memory then."""
+    columns = ", ".join(f"v{i} enc_int4" for i in range(WIDE))
+    fit.execute(f"CREATE TABLE wide (id int PRIMARY KEY, {columns})")
+    computed = ", ".join(["abs(-5)"] * WIDE)
+    fitted = ", ".join(str(i) for i in range(WIDE))
+    # The first row opens the columns. Before the second one the table's definition changes.
+    sql = (
+        f"INSERT INTO wide VALUES (1, {computed}),"
+        f" ((SELECT 2 FROM pg_advisory_xact_lock(20)), {fitted})"
+    )
+    dba.execute("SELECT pg_advisory_lock(20)")
+    with Counted(fit) as sent, ThreadPoolExecutor(1) as pool:
+        done = pool.submit(fit.execute, sql)
+        until_waits(stack, fit, "advisory")
+        dba.execute(f"ALTER TABLE {schema}.wide SET (autovacuum_enabled = off)")
+        dba.execute("SELECT pg_advisory_unlock(20)")
+        done.result(60)
+    assert (sent["Adopt"], sent.promotions()) == (1, 1)
+    assert fit.execute("SELECT * FROM wide WHERE id = 2").fetchone() == (2, *range(WIDE))
+
+
+FREED = {
+    "truncated": ["TRUNCATE t"],
+    "dropped": ["DROP TABLE t", f"CREATE TABLE t ({COLUMNS.format('enc_')})"],
+    "dropped column": [
+        "ALTER TABLE t DROP COLUMN v, DROP COLUMN n, DROP COLUMN d",
+        "ALTER TABLE t ADD v enc_int4, ADD n enc_numeric(7,2), ADD d enc_date",
+    ],
+}
+
+
+@pytest.mark.parametrize("what", FREED)
+@pytest.mark.parametrize("by", ["itself", "another", "the same transaction"])
+def test_freed_between(fit, second, what, by):
+    """Leases of columns that are gone are not used for those that have their names. Bug: a row with
+    identifiers of a column that has been dropped."""
+    sql = "INSERT INTO t (id, v, s, n) VALUES (%s, %s, %s, %s)"
+    for turn in range(3):
+        fit.execute("BEGIN")
+        for i in range(5):
+            fit.execute(sql, (100 * turn + i, Int4(i), f"x{i}", Decimal(i)))
+        if by != "the same transaction":
+            fit.execute("COMMIT")
+        for statement in FREED[what]:
+            (second if by == "another" else fit).execute(statement)
+        with Counted(fit) as sent:
+            for i in range(50, 55):
+                fit.execute(sql, (100 * turn + i, Int4(i), f"y{i}", Decimal(i)))
+        assert (sent["Adopt"], sent.promotions()) == (5, 0)
+        if by == "the same transaction":
+            fit.execute("COMMIT")
+        found = "SELECT v, s, n FROM t WHERE id >= %s ORDER BY id"
+        expected = [(i, f"y{i}", i) for i in range(50, 55)]
+        for connection in (fit, second):
+            assert connection.execute(found, (100 * turn + 50,)).fetchall() == expected

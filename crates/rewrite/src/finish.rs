@@ -161,6 +161,15 @@ impl Infer<'_> {
                     }
                 }
             },
+            LeafKind::Typed(code, -1, text)
+                if let Some(fit) = leaf.fit()
+                    && fit.code != *code =>
+            {
+                vec![
+                    envelope(Form::Wider(*code, fit.code, text.clone())),
+                    cast(fit.code),
+                ]
+            }
             LeafKind::Typed(code, typmod, text) => {
                 vec![
                     envelope(Form::Typed(*code, *typmod, text.clone())),

@@ -85,7 +85,7 @@ impl Infer<'_> {
                 for (row, node) in self.value_rows(q)?.iter().zip(&q.values_lists) {
                     self.check_width(&target, &columns, row.len(), q.values_lists.first())?;
                     self.assign_all(&columns, row, -1)?;
-                    if q.sort_clause.is_empty() {
+                    if is_stored_directly(q) {
                         self.note_fits(&fits, row, node);
                     }
                 }
@@ -392,6 +392,15 @@ impl Infer<'_> {
 fn is_values(q: &pg_query::protobuf::SelectStmt) -> bool {
     !q.values_lists.is_empty()
         && matches!(q.op(), SetOperation::SetopNone | SetOperation::Undefined)
+}
+
+/// Whether each value of VALUES is cast to its column by itself, not to a type that the rows have in common.
+fn is_stored_directly(q: &pg_query::protobuf::SelectStmt) -> bool {
+    q.sort_clause.is_empty()
+        && q.limit_offset.is_none()
+        && q.limit_count.is_none()
+        && q.locking_clause.is_empty()
+        && q.with_clause.is_none()
 }
 
 fn too_many(at: Option<&Node>) -> Refusal {
