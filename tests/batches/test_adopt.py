@@ -8,6 +8,7 @@ are there.
 """
 
 import datetime
+import struct
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 
@@ -147,6 +148,90 @@ def test_as_plaintext(fit):
             assert failed.value.sqlstate == state, (sql, table)
             fit.execute("ROLLBACK")
     assert len(same(fit)) == 5
+
+
+WIDER = "id int PRIMARY KEY, b {0}int8, f {0}float8, n {0}numeric(5,2), x {0}float4, c {0}bpchar(4)"
+INT2, INT4, INT8, VARCHAR = 21, 23, 20, 1043
+
+
+def wide(connection):
+    for table, prefix in (("t", "enc_"), ("p", "")):
+        connection.execute(f"DROP TABLE {table}")
+        connection.execute(f"CREATE TABLE {table} ({WIDER.format(prefix)})")
+
+
+def failed(connection, sql, *values):
+    """How a statement fails with both tables."""
+    errors = []
+    for table in "tp":
+        with pytest.raises(psycopg.Error) as caught:
+            connection.execute(sql.replace("TABLE", table), *values)
+        told = caught.value.diag
+        errors.append(
+            (told.sqlstate, told.message_primary, told.message_detail, told.statement_position)
+        )
+    assert errors[0] == errors[1]
+    return errors[0][0]
+
+
+def test_wider_types(fit):
+    """Literals and parameters of types narrower than the column's are cast by the client. Bug: they
+    are promoted; another value or another error than the server's cast gives."""
+    wide(fit)
+    both(fit, "INSERT INTO TABLE VALUES (0, 0, 0, 0, 0, '')")
+    statements = [
+        ("INSERT INTO TABLE VALUES (1, 5, 6, 7, 8, 'ab'), (2, -5, -6, -7, -8, 'c')", ()),
+        ("INSERT INTO TABLE VALUES (3, 3000000000, 3000000001, 70000 / 100, 70001, 'd')", ()),
+        ("INSERT INTO TABLE VALUES (%s, %s, %s, %s, %s, %s)", (4, 5, 6, 7, 8, "ab")),
+        ("INSERT INTO TABLE VALUES (%s, %s, %s, %s, %s, 'x')", (5, 70000, -70000, -999, 16777217)),
+        ("UPDATE TABLE SET b = %s, f = %s, x = %s WHERE id = 4", (1, 9007199254740993, 2**62)),
+        ("UPDATE TABLE SET b = 9, n = 9 WHERE id = 1", ()),
+    ]
+    with Counted(fit) as sent, fit.transaction():
+        for sql, values in statements:
+            both(fit, sql, values)
+    # Both rows of the first statement are adopted at once. 70000 / 100 is not a literal.
+    assert (sent["Adopt"], sent.promotions()) == (5, 1)
+    assert len(same(fit)) == 6
+
+
+def test_wider_errors(fit):
+    wide(fit)
+    assert failed(fit, "INSERT INTO TABLE (id, n) VALUES (9, 1000)") == "22003"
+    assert failed(fit, "INSERT INTO TABLE (id, n) VALUES (%s, %s)", (9, 1000)) == "22003"
+    assert failed(fit, "INSERT INTO TABLE (id, b) VALUES (9, 1e30)") == "22003"
+    assert failed(fit, "INSERT INTO TABLE (id, b) VALUES (9, 99999999999999999999)") == "22003"
+    for types, value in (
+        ([INT2], b"70000"),
+        ([INT2], b"1x"),
+        ([INT4], b"5000000000"),
+        ([INT8], b""),
+    ):
+        told = []
+        for table in (b"t", b"p"):
+            sql = b"INSERT INTO " + table + b" (id, n) VALUES (9, $1)"
+            answer = fit.pgconn.exec_params(sql, [value], param_types=types)
+            told.append([answer.error_field(ord(field)) for field in "CMDP"])
+        assert told[0] == told[1]
+        assert told[0][0] is not None
+    assert same(fit) == []
+
+
+def test_wider_is_not_told(fit):
+    """Who asks is told the types that he has declared. In binary format values have these."""
+    wide(fit)
+    for table in (b"t", b"p"):
+        sql = b"INSERT INTO " + table + b" (id, b, n, c) VALUES ($1, $2, $3, $4)"
+        name = b"wider " + table
+        types = [INT4, INT2, INT8, VARCHAR]
+        fit.pgconn.prepare(name, sql, types)
+        described = fit.pgconn.describe_prepared(name)
+        assert [described.param_type(i) for i in range(4)] == types
+        for i in range(2):
+            values = [struct.pack(">i", i), struct.pack(">h", -i), struct.pack(">q", i), b"a"]
+            done = fit.pgconn.exec_prepared(name, values, [1] * 4)
+            assert done.error_message == b""
+    assert len(same(fit)) == 2
 
 
 def test_what_is_promoted(fit):
