@@ -128,7 +128,7 @@ impl Default for Config {
             max_message_bytes: 1 << 30,
             connect_timeout_seconds: 10,
             schema_max_age_seconds: 30,
-            fit_values: true,
+            fit_values: false,
             shutdown_seconds: 10,
             metrics_listen: String::new(),
             admin_database: "confide".into(),
