@@ -262,6 +262,18 @@ def test_what_is_promoted(fit):
     assert fit.execute("SELECT w FROM t ORDER BY id").fetchall() == [(1,), (2,), (3,), (4,)]
 
 
+def test_some_columns(fit, stack, fitting, schema):
+    """A session that may write some columns of a table leases identifiers of these. Bug: it asks for
+    all, gets none, and its rows are promoted."""
+    insert(fit, 1)
+    options = f"-c search_path={schema}"
+    with psycopg.connect(fitting, autocommit=True, options=options) as other:
+        with Counted(other) as sent:
+            for i in range(5):
+                other.execute("UPDATE t SET s = %s WHERE id = 1", (f"s{i}",))
+        assert (sent["Adopt"], sent["Lease"], sent.promotions()) == (5, 1, 0)
+
+
 def test_used_elsewhere(fit):
     """A parameter that is rounded for a column is not rounded for what else it is used for."""
     insert(fit, 1)

@@ -212,7 +212,9 @@ take_lease(Stocks *stocks, const CfdReadLeaseAnswer *read, int size)
 
 /*
  * Chooses the columns to lease FIDs of: if one has too few, all that will soon
- * have, so that they do not ask one after the other. Returns whether any has too few.
+ * have, so that they do not ask one after the other. A column that was not
+ * written yet is none of them: the client may not be permitted to write it, and
+ * then nothing is leased. Returns whether any has too few.
  */
 static bool
 stocks_choose(Stocks *stocks)
@@ -224,7 +226,8 @@ stocks_choose(Stocks *stocks)
 		Stock	   *stock = &stocks->column[n];
 
 		any |= is_short(stock);
-		stock->asked = stock->count - stock->used < Max(stock->wanted, stocks->size / 2);
+		stock->asked = (stock->fids != NULL || stock->wanted > 0) &&
+			stock->count - stock->used < Max(stock->wanted, stocks->size / 2);
 	}
 	return any;
 }

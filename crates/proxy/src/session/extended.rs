@@ -393,21 +393,15 @@ impl Core {
                 continue;
             };
             let mut out = Vec::new();
+            let declared = statement.declared.get(at).copied();
+            let format = bind.format(at);
             if let Some(used @ ParamUse::Soft { .. }) = used {
-                let declared = statement.declared.get(at).copied();
-                let given = (bind.format(at), *value);
-                self.encode_parameter(*used, declared, given, &mut out)?;
+                self.encode_parameter(*used, declared, (format, value), &mut out)?;
                 sealed.push(Some(out));
                 continue;
             }
-            let fit = statement.fit(at);
-            let declared = statement.declared.get(at).copied();
-            self.session.seal_assigned(
-                (target, fit, declared),
-                bind.format(at),
-                value,
-                &mut out,
-            )?;
+            let goes = (target, statement.fit(at), declared);
+            self.session.seal_assigned(goes, format, value, &mut out)?;
             Stats::add(&self.shared.stats.sealed, 1);
             sealed.push(Some(out));
         }
