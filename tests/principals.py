@@ -70,6 +70,8 @@ class Proxy:
             env={
                 **stack.environment,
                 "CONFIDE_PROXY_LISTEN": f"127.0.0.1:{self.port}",
+                # Rows that are stored without waiting are told as the others are.
+                "CONFIDE_PROXY_FIT_VALUES": "true",
                 "CONFIDE_PROXY_USERS": ",".join(["app", *PRINCIPALS]),
             },
             stdin=subprocess.DEVNULL,

@@ -550,6 +550,38 @@ golden_adopt(void)
 }
 
 static void
+golden_confirm(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x02', '\x03', '\x04', '\x05',
+		'\x06', '\x07', '\x08', '\x09', '\x07', '\x03', '\x00', '\x00', '\x00', '\x00', '\x00', '\x00',
+		'\x04', '\x05', '\x06', '\x07', '\x08', '\x09', '\x0a', '\x0b', '\x07', '\x05', '\x00', '\x00',
+		'\x00', '\x00', '\x00', '\x00',
+	};
+	CfdReadConfirm read;
+	const CfdWireConfirm filled = {.period = 578437695752307201u};
+
+	check(cfd_decode_confirm(golden_bytes, 40, &read), "Confirm is read");
+	check(read.head.period == (uint64_t) UINT64_C(578437695752307201), "period of Confirm");
+	check(read.wanted_count == 2 && sizeof(CfdWireWanted) * 2 == 32 && (const char *) read.wanted == golden_bytes + 8, "wanted of Confirm");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "Confirm filled");
+	check(!cfd_decode_confirm(golden_bytes, 39, &read), "Confirm cut short");
+}
+
+static void
+golden_confirm_answer(void)
+{
+	static const char golden_bytes[] = {
+		'\x02', '\x00', '\x00', '\x00', '\x01', '\x02', '\x02', '\x00', '\x00', '\x00', '\x01', '\x02',
+	};
+	CfdReadConfirmAnswer read;
+
+	check(cfd_decode_confirm_answer(golden_bytes, 12, &read), "ConfirmAnswer is read");
+	check(read.envelopes.at == golden_bytes + 0 && read.envelopes.end == golden_bytes + 0 + 12, "envelopes of Confirm");
+	check(!cfd_decode_confirm_answer(golden_bytes, 11, &read), "ConfirmAnswer cut short");
+}
+
+static void
 golden_soft_state(void)
 {
 	static const char golden_bytes[] = {
@@ -2270,6 +2302,8 @@ golden_messages(void)
 	golden_lease();
 	golden_lease_answer();
 	golden_adopt();
+	golden_confirm();
+	golden_confirm_answer();
 	golden_soft_state();
 	golden_soft_state_answer();
 	golden_partition_logged();

@@ -9,6 +9,7 @@ everything.
 import re
 
 import pytest
+from delivered import counted
 from recordings import Recorder
 from results import run
 from stack import PG_BIN
@@ -148,6 +149,23 @@ def test_warm_columns(warmed):
         with warmed.connect("bob") as later:
             warm(later, PAY, HIDDEN)
         warm(ann, PAY, CLEAR)
+
+
+def test_own_values(warmed):
+    """Who reads a column is shown what his transaction has written to it as he has sealed it,
+    without the keeper; but not if he may no longer see the column. Bug: he sees values where the
+    column has masks."""
+    with warmed.stack.connect_dba() as dba:
+        dba.execute("GRANT pg_monitor TO bob")
+    with warmed.connect("bob") as bob:
+        warm(bob, PAY, CLEAR)
+        for sql in ("BEGIN", "UPDATE warmed SET pay = 'new' WHERE id = 2"):
+            assert run(bob, sql).sqlstate is None
+        found, asked = counted(bob, PAY)
+        assert (found, asked) == ([(1, "5200"), (2, "new")], 0)
+        assert warmed.psql("boss", "GRANT OWNER public.warmed.pay TO ann") == ""
+        assert [run(bob, PAY).rows for _ in range(3)] == [HIDDEN] * 3
+        assert run(bob, "ROLLBACK").sqlstate is None
 
 
 def test_masks_and_views(emp):

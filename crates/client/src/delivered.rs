@@ -2,7 +2,8 @@
 //!
 //! The keeper sends the key of a column to a session whose client may see the column, in the
 //! envelope of one of the column's values. From then on the database may return stored envelopes of
-//! that column, which the keeper sealed for all sessions.
+//! that column, which the keeper sealed for all sessions; and values that the transaction has stored, as
+//! this client sealed them for a column.
 //!
 //! Invariants: a key is accepted only from an envelope of this session; a delivery envelope is
 //! opened only with a key received in this way.
@@ -26,10 +27,11 @@ type Number = [u8; EPOCH_BYTES];
 pub(crate) struct Delivered(Mutex<HashMap<Number, Arc<Opener>>>);
 
 impl Delivered {
-    /// Opens an envelope of a result: the session's own, or a delivery envelope.
+    /// Opens an envelope of a result: the session's own, a delivery envelope, or one that this client
+    /// made of a value that fits a column.
     pub fn open<'a>(
         &self,
-        own: &Opener,
+        (own, storing): (&Opener, Option<&Opener>),
         binary: &'a [u8],
         plain: &mut Vec<u8>,
     ) -> Result<Envelope<'a>, Failure> {
@@ -38,6 +40,10 @@ impl Delivered {
             (Origin::Delivery, Some(number)) => {
                 let opener = self.keys().get(&number).map(Arc::clone);
                 let opener = opener.ok_or(Error::WrongKeyOrAltered)?;
+                opener.open_parsed(&envelope, plain)?;
+            }
+            (Origin::Client, _) if envelope.target.is_some() => {
+                let opener = storing.ok_or(Error::WrongKeyOrAltered)?;
                 opener.open_parsed(&envelope, plain)?;
             }
             _ => own.open_parsed(&envelope, plain)?,

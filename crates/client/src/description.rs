@@ -103,6 +103,15 @@ pub fn rows(body: &mut [u8], types: &TypeMap) -> Result<Vec<Column>, Failure> {
     Ok(columns)
 }
 
+/// Has the body of a ParameterDescription say another type of a parameter.
+pub fn set_parameter(body: &mut [u8], at: usize, oid: u32) {
+    let words = body.get_mut(2..).unwrap_or_default();
+    let (words, _) = words.as_chunks_mut::<4>();
+    if let Some(word) = words.get_mut(at) {
+        *word = oid.to_be_bytes();
+    }
+}
+
 /// Rewrites the body of a ParameterDescription in place; returns the server's OIDs.
 pub fn parameters(body: &mut [u8], types: &TypeMap) -> Result<Vec<u32>, Failure> {
     let bad = || Failure::protocol("ParameterDescription");

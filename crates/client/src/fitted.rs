@@ -3,9 +3,11 @@
 //! Invariant: a value is fitted only if PostgreSQL would store the same, whatever the session's settings and the
 //! time of day are. A value that PostgreSQL would refuse is not fitted: the server reports the error.
 
-use contract::TypeCode;
+use contract::{Op, TypeCode};
 use rewrite::Fit;
 use values::Env;
+
+use crate::{Failure, blame};
 
 /// The bytes of the value in binary format, after the column's length coercion.
 pub(crate) fn fit(fit: &Fit, is_text: bool, value: &[u8], env: &Env) -> Option<Vec<u8>> {
@@ -16,6 +18,31 @@ pub(crate) fn fit(fit: &Fit, is_text: bool, value: &[u8], env: &Env) -> Option<V
     };
     let fitted = values::apply_typmod(read.ok()?, fit.code, fit.typmod, false).ok()?;
     Some(values::encode_binary(&fitted))
+}
+
+/// The bytes in the binary format of a wider type ([`rewrite::widens`]).
+///
+/// # Errors
+/// PostgreSQL's, if this is no value of the first type.
+pub(crate) fn widen(
+    (from, to): (TypeCode, TypeCode),
+    is_text: bool,
+    value: &[u8],
+    env: &Env,
+) -> Result<Vec<u8>, Failure> {
+    let read = match is_text {
+        true => values::parse_text(from, -1, value, env),
+        false => values::decode_binary(from, -1, value),
+    };
+    let wide = read.and_then(|read| values::apply(Op::Cast, to, 0, &[&read], env));
+    match wide {
+        Ok(wide) => Ok(values::encode_binary(&wide)),
+        Err(error) if is_text => Err(Failure {
+            message: blame::with_value(&error, value),
+            ..Failure::from(error)
+        }),
+        Err(error) => Err(Failure::from(error)),
+    }
 }
 
 /// Whether a text of this type means the same with all settings and at any time.

@@ -50,7 +50,8 @@ impl Handshake {
             );
         }
         let (message, keys) = self.initiator.finish()?;
-        let storing = Sealer::storing(&keys.storing()?)?;
+        let storing = keys.storing()?;
+        let storing = (Sealer::storing(&storing)?, Opener::storing(&storing)?);
         let (sealer, opener) = keys.into_client()?;
         Ok(Offer {
             keeper,
@@ -74,7 +75,8 @@ pub struct Offer {
     pub(crate) since: Instant,
     pub(crate) sealer: Sealer,
     pub(crate) opener: Opener,
-    pub(crate) storing: Sealer,
+    /// For values that fit a column.
+    pub(crate) storing: (Sealer, Opener),
 }
 
 impl Offer {

@@ -29,6 +29,8 @@ const FOLLOWED: [&str; 5] = [
 
 /// The protocol's format code for text.
 pub const TEXT: i16 = 0;
+/// The protocol's format code for binary.
+const BINARY: i16 = 1;
 
 /// A literal of the family `soft_`: column, what it is encoded for, type, text.
 pub(crate) type Encoded = (Column, Purpose, Option<TypeCode>, Vec<u8>);
@@ -57,8 +59,9 @@ pub struct Session {
     /// them without waiting for the keeper.
     pub fits: bool,
     keys: Option<(Sealer, Opener)>,
-    /// Seals what fits a column; it is used only while there are keys.
-    storing: Option<Sealer>,
+    /// Seals what fits a column, and opens it where the database shows it again; used only while there are
+    /// keys.
+    storing: Option<(Sealer, Opener)>,
     term: Option<Term>,
     /// Keys of columns, received with results.
     delivered: Delivered,
@@ -182,18 +185,23 @@ impl Session {
                 return self.encode_literal(*column, form, cache);
             }
             Form::Text(text, code) => (code.map_or(0, |c| c as u8), -1, text),
+            Form::Wider(_, code, text) => (*code as u8, -1, text),
             Form::Typed(code, typmod, text) => (*code as u8, *typmod, text),
         };
         if self.passes(text) {
             return Ok(String::from_utf8_lossy(text).into_owned());
         }
+        if let Form::Wider(from, to, text) = &secret.form {
+            let wide = fitted::widen((*from, *to), true, text, &self.env)?;
+            let mut out = Vec::new();
+            self.seal_wide((*to, secret.fits.as_ref()), &wide, handle, &mut out)?;
+            return Ok(as_text(&out));
+        }
         let mut fitted = Vec::new();
         if let Some(fit) = &secret.fits
             && self.seal_fitted(fit, TEXT, text, handle, &mut fitted)?
         {
-            let mut out = String::new();
-            envelope::format::to_text(&fitted, &mut out);
-            return Ok(out);
+            return Ok(as_text(&fitted));
         }
         let key = (code, typmod, text.clone());
         if let Some(made) = cache.made.get(&key) {
@@ -219,6 +227,36 @@ impl Session {
         Ok(out)
     }
 
+    /// Appends the binary envelope of a value in the binary format of this type, fitted if it can be.
+    fn seal_wide(
+        &self,
+        (code, fit): (TypeCode, Option<&Fit>),
+        value: &[u8],
+        handle: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Failure> {
+        if let Some(fit) = fit.filter(|fit| fit.code == code)
+            && self.seal_fitted(fit, BINARY, value, handle, out)?
+        {
+            return Ok(());
+        }
+        let (sealer, _) = self.keys()?;
+        let flag = if handle { FLAG_HANDLE } else { 0 };
+        Ok(sealer.seal(code as u8, flag, value, out)?)
+    }
+
+    /// The type with which a parameter was declared, if it is narrower than the column that it is only assigned to:
+    /// it is to be declared with the column's type, and sealed by [`Session::seal_assigned`].
+    pub fn narrower(&self, declared: Option<u32>, fit: Option<&Fit>) -> Option<TypeCode> {
+        let fit = fit.filter(|_| self.fits)?;
+        let oid = declared?;
+        let code = TypeCode::ALL
+            .iter()
+            .copied()
+            .find(|t| t.plain_oid() == oid)?;
+        rewrite::widens(code, fit.code).then_some(code)
+    }
+
     /// Appends the binary envelope of a value that fits a column (of the type's text or binary format), and
     /// returns true; or false if it does not fit, or only the server can tell.
     pub fn seal_fitted(
@@ -230,7 +268,7 @@ impl Session {
         out: &mut Vec<u8>,
     ) -> Result<bool, Failure> {
         self.keys()?;
-        let Some(sealer) = self.storing.as_ref().filter(|_| self.fits) else {
+        let Some((sealer, _)) = self.storing.as_ref().filter(|_| self.fits) else {
             return Ok(false);
         };
         let Some(plain) = fitted::fit(fit, format == TEXT, value, &self.env) else {
@@ -245,29 +283,32 @@ impl Session {
         Ok(true)
     }
 
-    /// Like [`Session::seal`], for a parameter that is only assigned to a column.
+    /// Like [`Session::seal`], for a parameter that is only assigned to a column. `declared` is what the client
+    /// has declared, as an OID.
     pub fn seal_assigned(
         &self,
-        (target, fit): (Protected, Option<&Fit>),
+        (target, fit, declared): (Protected, Option<&Fit>, Option<u32>),
         format: i16,
         value: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), Failure> {
-        let mut fitted = Vec::new();
-        match fit.filter(|fit| target == Protected::Scalar(fit.code)) {
-            Some(fit) if self.seal_fitted(fit, format, value, false, &mut fitted)? => {
-                match format == TEXT {
-                    true => {
-                        let mut text = String::new();
-                        envelope::format::to_text(&fitted, &mut text);
-                        out.extend_from_slice(text.as_bytes());
-                    }
-                    false => out.append(&mut fitted),
-                }
-                Ok(())
+        let Some(fit) = fit.filter(|fit| target == Protected::Scalar(fit.code)) else {
+            return self.seal(target, format, value, out);
+        };
+        let mut sealed = Vec::new();
+        match self.narrower(declared, Some(fit)) {
+            Some(from) => {
+                let wide = fitted::widen((from, fit.code), format == TEXT, value, &self.env)?;
+                self.seal_wide((fit.code, Some(fit)), &wide, false, &mut sealed)?;
             }
-            _ => self.seal(target, format, value, out),
+            None if self.seal_fitted(fit, format, value, false, &mut sealed)? => {}
+            None => return self.seal(target, format, value, out),
         }
+        match format == TEXT {
+            true => out.extend_from_slice(as_text(&sealed).as_bytes()),
+            false => out.append(&mut sealed),
+        }
+        Ok(())
     }
 
     /// Appends the envelope (or the array of envelopes) for a value given by the client, in the
@@ -490,7 +531,10 @@ impl Session {
     ) -> Result<Shown, Failure> {
         let (_, opener) = self.keys()?;
         let mut plain = Vec::with_capacity(envelope.len());
-        let envelope = self.delivered.open(opener, envelope, &mut plain)?;
+        let storing = self.storing.as_ref().map(|(_, opener)| opener);
+        let envelope = self
+            .delivered
+            .open((opener, storing), envelope, &mut plain)?;
         let opened = describe(&envelope);
         if opened.0.map(TypeCode::stored) != Some(code.stored()) {
             return Err(Failure::new(
@@ -528,6 +572,12 @@ impl Session {
             .twin(code.plain_oid())
             .ok_or_else(|| Failure::new("42704", "confide: type has no protected twin"))
     }
+}
+
+fn as_text(envelope: &[u8]) -> String {
+    let mut text = String::new();
+    format::to_text(envelope, &mut text);
+    text
 }
 
 /// Returns a grant that allows export envelopes wherever the client's own values are allowed.

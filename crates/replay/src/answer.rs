@@ -58,6 +58,8 @@ impl Here<'_> {
             Kind::Ping | Kind::Fence | Kind::Policy | Kind::RecoveryDone | Kind::Announce => {
                 Ok(Vec::new())
             }
+            // No value is adopted while something is recorded.
+            Kind::Confirm => Ok(Vec::new()),
             Kind::Checkpoint | Kind::Follow | Kind::GarbageList => Ok(Vec::new()),
             Kind::PolicyLog => Ok(vec![0; 8]), // no record
             Kind::Declassify => self.ask_declassify(&read(message)?),

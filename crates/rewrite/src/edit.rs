@@ -50,6 +50,8 @@ pub enum Form {
     /// Text that the client reads with the input function of this type and type modifier (-1:
     /// none): numbers, booleans, intervals with fields.
     Typed(TypeCode, i32, Vec<u8>),
+    /// Text that the client reads as the first type and casts to the second.
+    Wider(TypeCode, TypeCode, Vec<u8>),
     /// Text that the client encodes for this column and purpose: of the given type, or of the
     /// column's type.
     Soft(Column, Purpose, Vec<u8>, Option<TypeCode>),
@@ -58,14 +60,18 @@ pub enum Form {
 impl Secret {
     /// The value as text.
     pub fn text(&self) -> &[u8] {
-        let (Form::Text(text, _) | Form::Typed(_, _, text) | Form::Soft(_, _, text, _)) =
-            &self.form;
+        let (Form::Text(text, _)
+        | Form::Typed(_, _, text)
+        | Form::Wider(_, _, text)
+        | Form::Soft(_, _, text, _)) = &self.form;
         text
     }
 
     pub(crate) fn set_text(&mut self, new: Vec<u8>) {
-        let (Form::Text(text, _) | Form::Typed(_, _, text) | Form::Soft(_, _, text, _)) =
-            &mut self.form;
+        let (Form::Text(text, _)
+        | Form::Typed(_, _, text)
+        | Form::Wider(_, _, text)
+        | Form::Soft(_, _, text, _)) = &mut self.form;
         *text = new;
     }
 }
@@ -81,6 +87,7 @@ impl fmt::Debug for Form {
         match self {
             Form::Text(_, code) => write!(f, "Text(***, {code:?})"),
             Form::Typed(code, typmod, _) => write!(f, "Typed({code:?}, {typmod}, ***)"),
+            Form::Wider(code, to, _) => write!(f, "Wider({code:?}, {to:?}, ***)"),
             Form::Soft(column, purpose, _, said) => {
                 write!(f, "Soft({column:?}, {purpose:?}, ***, {said:?})")
             }

@@ -162,10 +162,12 @@ impl Infer<'_> {
                 }
             },
             LeafKind::Typed(code, typmod, text) => {
-                vec![
-                    envelope(Form::Typed(*code, *typmod, text.clone())),
-                    cast(*code),
-                ]
+                let wider = leaf.fit().map(|fit| fit.code).filter(|to| to != code);
+                let form = match wider {
+                    Some(to) => Form::Wider(*code, to, text.clone()),
+                    None => Form::Typed(*code, *typmod, text.clone()),
+                };
+                vec![envelope(form), cast(wider.unwrap_or(*code))]
             }
             LeafKind::Param(_, said) => return Ok(parameter_edit(leaf, *said)),
             LeafKind::Cast(Some(twin)) => vec![Piece::Text(twin.clone())],

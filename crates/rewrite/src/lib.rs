@@ -79,7 +79,7 @@ pub use edit::{
     Edit, Form, Piece, PositionMap, Secret, apply_edits, apply_edits_in, character_position,
 };
 pub use escaped::analyze_escaped;
-pub use fit::Fit;
+pub use fit::{Fit, widens};
 pub use infer::key;
 pub use memo::Memo;
 pub use past::undone;

@@ -5,7 +5,7 @@
 //! combined with each other are united (union-find): if one of a group is later combined with
 //! something protected, all of them become protected.
 
-use crate::fit::Fit;
+use crate::fit::{Fit, widens};
 use contract::TypeCode;
 use contract::soft::{Column, Purpose};
 use std::ops::Range;
@@ -84,12 +84,14 @@ impl Leaf {
         )
     }
 
-    /// The column that it is assigned to, if it gets no other type on its way.
+    /// The column that it is assigned to, if it gets no other type on its way, or a constant one by a cast
+    /// that cannot fail.
     pub fn fit(&self) -> Option<Fit> {
         let fit = self.fits.filter(|_| self.array.is_none())?;
         let same = |code: Option<TypeCode>| code.is_none_or(|code| code == fit.code);
         let said = match &self.kind {
             LeafKind::Str(_, said) | LeafKind::Param(_, said) => *said,
+            LeafKind::Typed(code, -1, _) if widens(*code, fit.code) => None,
             LeafKind::Typed(code, -1, _) => Some(*code),
             _ => return None,
         };

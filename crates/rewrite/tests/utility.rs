@@ -1,7 +1,7 @@
 //! Statements other than queries and DML: definitions, COPY, PREPARE, routines.
 
 mod common;
-use common::{check, one, refused, schema, show, unchanged};
+use common::{check, one, refused, relation, schema, show, unchanged};
 use rewrite::{
     Direction, Endpoint, Fit, Format, Header, ParamUse, Prepared, Source, StatementKind,
     Transaction, analyze, analyze_with,
@@ -311,6 +311,38 @@ fn fits() {
     ] {
         assert_eq!(fits(sql), wanted, "{sql}");
     }
+}
+
+/// A literal that the client casts to its column's type, since the cast cannot fail, has this type in the text; where
+/// rows of VALUES have a type in common, and where a cast may fail, PostgreSQL casts. Bug: an error of a cast is the
+/// client's, or a row gets another type.
+#[test]
+fn wider_literals() {
+    use contract::TypeCode::{Int2, Int4, Int8, Numeric};
+    assert!(rewrite::widens(Int4, Numeric) && rewrite::widens(Int2, Int8));
+    assert!(!rewrite::widens(Int8, Int4) && !rewrite::widens(Numeric, Int4));
+    let mut schema = schema();
+    relation(
+        &mut schema,
+        "public.wide: n enc_numeric, i enc_int8, s enc_int2",
+    );
+    check(
+        &schema,
+        &[
+            (
+                "INSERT INTO wide VALUES (5, 6, 7), (-5, 1.5, 2)",
+                "INSERT INTO wide VALUES ('<<int4 to numeric:5>>'::enc_numeric, '<<int4 to bigint:6>>'::enc_int8, '<<int4:7>>'::enc_int4), ('<<int4 to numeric:-5>>'::enc_numeric, '<<numeric:1.5>>'::enc_numeric, '<<int4:2>>'::enc_int4)",
+            ),
+            (
+                "UPDATE wide SET n = 5, i = i + 5 WHERE i = 5",
+                "UPDATE wide SET n = '<<int4 to numeric:5>>'::enc_numeric, i = i + '<<int4:5>>'::enc_int4 WHERE i = '<<int4:5>>'::enc_int4",
+            ),
+            (
+                "INSERT INTO wide (n) VALUES (5) LIMIT 1",
+                "INSERT INTO wide (n) VALUES ('<<int4:5>>'::enc_int4) LIMIT 1",
+            ),
+        ],
+    );
 }
 
 #[test]

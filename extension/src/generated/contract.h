@@ -97,6 +97,7 @@
 #define CFD_KIND_PROMOTE 50
 #define CFD_KIND_LEASE 61
 #define CFD_KIND_ADOPT 62
+#define CFD_KIND_CONFIRM 71
 #define CFD_KIND_SOFT_STATE 63
 #define CFD_KIND_PARTITION_LOGGED 51
 #define CFD_KIND_GARBAGE_BEGIN 52
@@ -176,6 +177,7 @@
 	X(48, "PartitionOpen") \
 	X(50, "Promote") \
 	X(61, "Lease") \
+	X(71, "Confirm") \
 	X(63, "SoftState") \
 	X(52, "GarbageBegin") \
 	X(54, "GarbageSweep") \

@@ -790,6 +790,47 @@ cfd_decode_adopt(const void *bytes, uint64_t length, CfdReadAdopt *out)
 	return cfd_read_adopt(&from, out) && from.at == from.end;
 }
 
+typedef struct CfdReadConfirm
+{
+	CfdWireConfirm head;
+	const CfdWireWanted *wanted;
+	uint64_t	wanted_count;
+} CfdReadConfirm;
+
+static inline bool
+cfd_read_confirm(CfdReader *from, CfdReadConfirm *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_list(from, CFD_TO_END, 16, (const void **) &out->wanted, &out->wanted_count);
+}
+
+static inline bool
+cfd_decode_confirm(const void *bytes, uint64_t length, CfdReadConfirm *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_confirm(&from, out) && from.at == from.end;
+}
+
+typedef struct CfdReadConfirmAnswer
+{
+	CfdReader	envelopes;
+} CfdReadConfirmAnswer;
+
+static inline bool
+cfd_read_confirm_answer(CfdReader *from, CfdReadConfirmAnswer *out)
+{
+	return cfd_take_sealed_each(from, CFD_TO_END, &out->envelopes);
+}
+
+static inline bool
+cfd_decode_confirm_answer(const void *bytes, uint64_t length, CfdReadConfirmAnswer *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_confirm_answer(&from, out) && from.at == from.end;
+}
+
 typedef struct CfdReadSoftState
 {
 	CfdWireSoftState head;

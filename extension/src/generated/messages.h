@@ -274,6 +274,13 @@ typedef struct CfdWireLeaseAnswer
 } CFD_IN_MESSAGE CfdWireLeaseAnswer;
 _Static_assert(sizeof(CfdWireLeaseAnswer) == 8, "CfdWireLeaseAnswer");
 
+/* As Kind::Fence, before the commit of a transaction that has adopted values: an error of one of them is told again, even if it was told before. */
+typedef struct CfdWireConfirm
+{
+	uint64_t	period;	/* The period in which envelopes are wanted. */
+} CFD_IN_MESSAGE CfdWireConfirm;
+_Static_assert(sizeof(CfdWireConfirm) == 8, "CfdWireConfirm");
+
 /* Whether the keeper opens cells of the family soft_ of a column, and how busy it is. */
 typedef struct CfdWireSoftState
 {

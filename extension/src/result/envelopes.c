@@ -7,7 +7,8 @@
  * values after it. If the answer ends early, because it is limited in size or
  * a value has no envelope, the next value repeats that.
  *
- * For a small result, envelopes in the delivery cache (delivery.h) are not
+ * For a small result, envelopes in the delivery cache (delivery.h), and the
+ * client's own of what the transaction has written (adopted.h), are not
  * requested. The others are, even a single one, in a form that can be cached
  * or that brings the client the column's key.
  *
@@ -18,6 +19,7 @@
 #include "access/transam.h"
 #include "catalog/pg_type.h"
 #include "cell/cell.h"
+#include "value/adopted.h"
 #include "value/delivery.h"
 #include "result/envelopes.h"
 #include "session/channel.h"
@@ -288,7 +290,8 @@ cfd_envelopes_give(CfdEnvelopes *list)
 		uint8		form = form_of(one->fid, wanted, missing);
 
 		if (form == CFD_DELIVERY_DELIVERY &&
-			cfd_delivery_find(period, one->fid, one->t, &given->envelope, &given->length))
+			(cfd_delivery_find(period, one->fid, one->t, &given->envelope, &given->length) ||
+			 cfd_adopted_find(one->fid, one->t, &given->envelope, &given->length)))
 			continue;
 		wanted[missing] = (CfdWireWanted) {.fid = one->fid,.t = one->t,.form = form};
 		numbers[missing++] = i;

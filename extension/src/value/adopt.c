@@ -21,6 +21,8 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "value/adopt.h"
+#include "value/adopted.h"
+#include "value/delivery.h"
 #include "value/sealed.h"
 
 /* Sizes of leases for a column. */
@@ -210,7 +212,9 @@ take_lease(Stocks *stocks, const CfdReadLeaseAnswer *read, int size)
 
 /*
  * Chooses the columns to lease FIDs of: if one has too few, all that will soon
- * have, so that they do not ask one after the other. Returns whether any has too few.
+ * have, so that they do not ask one after the other. A column that was not
+ * written yet is none of them: the client may not be permitted to write it, and
+ * then nothing is leased. Returns whether any has too few.
  */
 static bool
 stocks_choose(Stocks *stocks)
@@ -222,7 +226,8 @@ stocks_choose(Stocks *stocks)
 		Stock	   *stock = &stocks->column[n];
 
 		any |= is_short(stock);
-		stock->asked = stock->count - stock->used < Max(stock->wanted, stocks->size / 2);
+		stock->asked = (stock->fids != NULL || stock->wanted > 0) &&
+			stock->count - stock->used < Max(stock->wanted, stocks->size / 2);
 	}
 	return any;
 }
@@ -297,7 +302,7 @@ lay_down(Stocks *stocks)
 
 /* Gives a value the next FID of its column, and appends both to a record. */
 static void
-adopt_put(StringInfo record, Stock *stock, CfdPromotion *item)
+adopt_put(StringInfo record, Stock *stock, CfdPromotion *item, uint64 period)
 {
 	CfdSealed	sealed;
 	uint32		length;
@@ -312,6 +317,7 @@ adopt_put(StringInfo record, Stock *stock, CfdPromotion *item)
 	appendBinaryStringInfo(record, (const char *) sealed.envelope + TYPE_OFFSET, TYPE_BYTES);
 	appendBinaryStringInfo(record, (char *) &length, sizeof(length));
 	appendBinaryStringInfo(record, (const char *) sealed.envelope + CFD_SEALED_CIPHERTEXT, length);
+	cfd_adopted_note(period, item->fid, &sealed);
 }
 
 /* Sends the record to the keeper and writes it to the WAL. Its errors are told before the commit. */
@@ -332,13 +338,14 @@ adopt_announce(Relation relation, const StringInfoData *record)
 static void
 adopt_row(Relation relation, Stocks *stocks, const CfdColumns *columns, CfdPromotion *items, int count)
 {
+	uint64		period = cfd_delivery_period();
 	StringInfoData record;
 
 	initStringInfo(&record);
 	appendStringInfoChar(&record, RECORD_VERSION);
 	appendStringInfoChar(&record, RECORD_KIND);
 	for (int i = 0; i < count; i++)
-		adopt_put(&record, &stocks->column[stocks_column(columns, items[i].partition)], &items[i]);
+		adopt_put(&record, &stocks->column[stocks_column(columns, items[i].partition)], &items[i], period);
 	adopt_announce(relation, &record);
 	pfree(record.data);
 	cfd_after_operation();
@@ -396,6 +403,7 @@ void
 cfd_adopt_ended(void)
 {
 	adopted_on = 0;
+	cfd_adopted_forget();
 }
 
 void
@@ -406,7 +414,7 @@ cfd_adopt_before_commit(void)
 	if (on == 0)
 		return;
 	if (cfd_channel.connected && on == cfd_channel.generation)
-		cfd_fence();
+		cfd_adopted_confirm();
 	/* Another channel knows nothing of them. */
 	if (!cfd_channel.connected || on != cfd_channel.generation)
 		ereport(ERROR,
@@ -415,7 +423,7 @@ cfd_adopt_before_commit(void)
 				 errdetail("The connection to the keeper ended before it had."),
 				 errhint("The transaction had no effect; try again.")));
 	cfd_channel.deferred = cfd_channel.unasked = false;
-	adopted_on = 0;
+	cfd_adopt_ended();
 }
 
 void

@@ -555,6 +555,19 @@ messages! {
         /// A redo record of adopted values, as it is logged (crate `redo`).
         record: &'a [u8] [],
     };
+    /// As [`Kind::Fence`], before the commit of a transaction that has adopted values: an error of one of
+    /// them is told again, even if it was told before.
+    Confirm = 71, body<'a> {
+        /// The period in which envelopes are wanted.
+        period: u64;
+        /// Adopted values of which delivery envelopes are wanted; their forms do not count.
+        wanted: List<'a, Wanted> [],
+    } answer<'a> {
+        ;
+        /// For each of them, as [`super::delivery::DELIVERY`] has it; empty if the keeper gives none. None at
+        /// all if it gives none from there on.
+        envelopes: Each<'a, Sealed<'a>> [],
+    };
     /// Whether the keeper opens cells of the family `soft_` of a column, and how busy it is.
     SoftState = 63, body {
         /// Type of the column.

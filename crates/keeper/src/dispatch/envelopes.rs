@@ -269,20 +269,29 @@ impl Connection {
             return 0;
         }
         let period = self.keeper.delivery.period();
-        for (moved, fid) in moves.iter().zip(fids) {
-            let Some(t) = moved.t else { continue };
+        let moved = moves.iter().zip(fids);
+        self.seal_for_delivery(period, moved.filter_map(|(m, fid)| Some((*fid, m.t?))));
+        period
+    }
+
+    /// Appends delivery envelopes of values of columns, each empty if the client may not have it.
+    pub(super) fn seal_for_delivery(
+        &mut self,
+        period: u64,
+        values: impl Iterator<Item = (Fid, TypeCode)>,
+    ) {
+        for (fid, t) in values {
             if period == 0 || self.reply.len() > ENVELOPES_BYTES {
                 break;
             }
             let want = Want {
-                fid: *fid,
+                fid,
                 t,
                 form: delivery::DELIVERY,
                 period,
             };
             self.append_sealed(|connection| connection.seal_for_all(&want));
         }
-        period
     }
 
     /// Appends an envelope under the column's key, or nothing.

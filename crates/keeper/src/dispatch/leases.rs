@@ -1,4 +1,4 @@
-//! `Lease` and `Adopt`: FIDs that the database gives to values which the client has sealed
+//! `Lease`, `Adopt` and `Confirm`: FIDs that the database gives to values which the client has sealed
 //! (docs/decisions.md, "Client-sealed redo").
 //!
 //! Invariants: FIDs are leased only if the client may write the column; a channel fills only FIDs that it
@@ -14,7 +14,7 @@ use crate::provenance;
 use crate::session::Client;
 use contract::codec::{Fixed, List};
 use contract::message::table::Run;
-use contract::message::{LEASE_COLUMNS_MAX, LEASE_MAX};
+use contract::message::{LEASE_COLUMNS_MAX, LEASE_MAX, ROWS_MAX};
 use contract::{Fid, Kind, answer, body};
 use redo::{Adopted, Item};
 use std::sync::Arc;
@@ -250,6 +250,14 @@ impl Connection {
     pub(super) fn fence(&self, kind: Kind) -> Result<(), Failure> {
         let refused = self.held.refused.clone().filter(|_| kind == Kind::Fence);
         refused.map_or(Ok(()), Err)
+    }
+
+    /// As [`Connection::fence`], with delivery envelopes of what was adopted.
+    pub(super) fn confirm(&mut self, body: &body::Confirm<'_>) -> Result<(), Failure> {
+        self.fence(Kind::Fence)?;
+        let wanted = body.wanted.iter().take(ROWS_MAX);
+        self.seal_for_delivery(body.period, wanted.map(|one| (one.fid, one.t)));
+        Ok(())
     }
 
     pub(super) fn adopt(&mut self, body: body::Adopt<'_>) -> Result<(), Failure> {

@@ -300,6 +300,7 @@ impl Connection {
             Kind::Promote => self.promote(take(body)?),
             Kind::PromoteSearch => self.promote_search(take(body)?),
             Kind::Lease => self.lease_fids(take(body)?),
+            Kind::Confirm => self.confirm(&take(body)?),
             Kind::PromoteRuns => self.promote_runs(take(body)?),
             Kind::Search => self.search(take(body)?),
             Kind::SearchMany => self.search_many(take(body)?),

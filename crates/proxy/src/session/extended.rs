@@ -183,7 +183,10 @@ impl Core {
             if !protected || *oid == 0 || *oid == 705 || types.get(*oid).is_some() {
                 return Ok(*oid);
             }
-            types.twin(*oid).ok_or_else(|| {
+            let fit = statement.fit(at);
+            let narrower = self.session.narrower(Some(*oid), fit).and(fit);
+            let oid = narrower.map_or(*oid, |fit| fit.code.plain_oid());
+            types.twin(oid).ok_or_else(|| {
                 Failure::new(
                     "42804",
                     format!("confide: parameter ${} meets a protected column and is declared with a type that has no protected twin", at + 1),
@@ -390,16 +393,15 @@ impl Core {
                 continue;
             };
             let mut out = Vec::new();
+            let declared = statement.declared.get(at).copied();
+            let format = bind.format(at);
             if let Some(used @ ParamUse::Soft { .. }) = used {
-                let declared = statement.declared.get(at).copied();
-                let given = (bind.format(at), *value);
-                self.encode_parameter(*used, declared, given, &mut out)?;
+                self.encode_parameter(*used, declared, (format, value), &mut out)?;
                 sealed.push(Some(out));
                 continue;
             }
-            let fit = used.and_then(ParamUse::fits);
-            self.session
-                .seal_assigned((target, fit), bind.format(at), value, &mut out)?;
+            let goes = (target, statement.fit(at), declared);
+            self.session.seal_assigned(goes, format, value, &mut out)?;
             Stats::add(&self.shared.stats.sealed, 1);
             sealed.push(Some(out));
         }

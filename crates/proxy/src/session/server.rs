@@ -366,6 +366,16 @@ impl Core {
                 let oids = description::parameters(body, types).map_err(Stop::Fatal)?;
                 let hidden = *hidden;
                 if let Some(statement) = statement.clone() {
+                    // The client is told what it has declared.
+                    for (at, declared) in statement.declared.iter().enumerate() {
+                        if self
+                            .session
+                            .narrower(Some(*declared), statement.fit(at))
+                            .is_some()
+                        {
+                            description::set_parameter(body, at, *declared);
+                        }
+                    }
                     self.learn(&statement, oids);
                 }
                 (hidden, false)

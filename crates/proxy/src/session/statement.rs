@@ -96,6 +96,12 @@ impl Statement {
         self.asked.swap(true, Ordering::Relaxed)
     }
 
+    /// The column that the parameter at this place, from 0 on, is only assigned to.
+    pub(super) fn fit(&self, at: usize) -> Option<&rewrite::Fit> {
+        let number = u32::try_from(at).ok()?.checked_add(1)?;
+        self.uses.get(&number)?.fits()
+    }
+
     /// The cursor that it reads.
     pub(super) fn cursor(&self) -> Option<&str> {
         match &self.analysed.as_ref()?.kind {

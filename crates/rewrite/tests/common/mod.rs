@@ -165,6 +165,12 @@ pub fn show(sql: &str, statement: &Statement) -> String {
                 code.plain_name(),
                 String::from_utf8_lossy(text)
             ),
+            Form::Wider(from, to, text) => format!(
+                "<<{} to {}:{}>>",
+                from.plain_name(),
+                to.plain_name(),
+                String::from_utf8_lossy(text)
+            ),
             Form::Soft(column, purpose, text, said) => format!(
                 "<<{}{} {}:{}>>",
                 column.code.soft_name(),
