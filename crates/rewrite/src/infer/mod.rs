@@ -27,6 +27,7 @@ mod plain;
 mod range;
 mod select;
 mod sets;
+mod product;
 mod soft;
 mod window;
 mod with;
@@ -94,6 +95,8 @@ pub(crate) struct Infer<'a> {
     pub conditions: usize,
     /// Within an operator that compares by order.
     pub ordering: bool,
+    /// The results of the query go to the client, so there can be products of encodings among them.
+    pub yields: bool,
     /// Output columns whose names the edits may change.
     pub named_targets: Vec<NamedTarget>,
     /// The results that the client gets ([`crate::Statement::results`]).
@@ -141,6 +144,7 @@ impl<'a> Infer<'a> {
             torn: None,
             conditions: 0,
             ordering: false,
+            yields: false,
             named_targets: Vec::new(),
             results: None,
             cursors: Vec::new(),
