@@ -47,20 +47,19 @@ CHAINS = [
 ]
 
 
-def said(query, error):
-    """SQLSTATE of an error, which must not contain what was computed."""
-    assert error.value.sqlstate in ("22003", "22012"), (query, str(error.value))
-    return error.value.sqlstate
-
-
-def answer(connection, query):
-    """The rows, or the SQLSTATE."""
-    try:
-        with connection.transaction():
+def answer(connect, query):
+    """The rows, or the SQLSTATE. An error that the client finds ends the connection."""
+    with connect() as connection:
+        try:
             return connection.execute(query).fetchall()
-    except psycopg.Error as error:
-        assert error.sqlstate in ("22003", "22012"), (query, str(error))
-        return error.sqlstate
+        except psycopg.Error as error:
+            assert error.sqlstate in ("22003", "22012"), (query, str(error))
+            return error.sqlstate
+
+
+def connected(connection, path):
+    connection.execute(f"SET search_path = {path}")
+    return connection
 
 
 def fill(connection, rows, protected):
@@ -94,21 +93,32 @@ def twins(app, plain_twin):
 
 
 @pytest.mark.parametrize("expressions", [PAIRS, LITERALS, CHAINS], ids=["pairs", "literals", "chains"])
-def test_each_row(twins, expressions):
+def test_each_row(stack, schema, twins, expressions):
     """Of each row the value, or the error, of all at once or one by one; in both formats."""
+
+    def anew(number):
+        path = twins[number].execute("SHOW search_path").fetchone()[0]
+        return lambda: connected(stack.connect_app(), path)
+
+    connect = [anew(0), anew(1)]
     count = twins[1].execute("SELECT count(*) FROM m").fetchone()[0]
     opened = 0
     for expression in expressions:
         query = f"SELECT id, {expression} FROM m ORDER BY id"
-        theirs = answer(twins[1], query)
+        theirs = answer(connect[1], query)
         if not isinstance(theirs, str):
             assert both(*twins, query)[0] == theirs, expression
             opened += 1
             continue
-        assert isinstance(answer(twins[0], query), str), expression
+        assert isinstance(answer(connect[0], query), str), expression
         queries = [f"SELECT {expression} FROM m WHERE id = {at}" for at in range(count)]
-        ours, theirs = ([answer(c, q) for q in queries] for c in twins)
-        assert ours == theirs, expression
+        for query in queries:
+            ours, theirs = (answer(c, query) for c in connect)
+            # A NULL factor is NULL here, whatever comes before it.
+            if expression in CHAINS and ours == [(None,)]:
+                assert theirs in ([(None,)], "22003"), query
+            else:
+                assert ours == theirs, query
     assert opened > 0
 
 
@@ -118,10 +128,9 @@ def test_types_of_results(twins):
         query = f"SELECT {expression} FROM m WHERE id < 0"
         ours, theirs = (c.execute(query).description[0] for c in twins)
         assert (ours.name, ours.type_code) == (theirs.name, theirs.type_code), expression
-    query = "SELECT d * 1.10, d * d, a * d, d * 0.00 FROM m WHERE d = 0 ORDER BY id LIMIT 1"
-    query = query.replace("WHERE d = 0", "WHERE id >= 0")
+    query = "SELECT d * 1.10, d * d, a * d, d * 0.00 FROM m ORDER BY id"
     ours, theirs = both(*twins, query)
-    assert [str(v) for v in ours[0]] == [str(v) for v in theirs[0]]
+    assert [list(map(str, row)) for row in ours] == [list(map(str, row)) for row in theirs]
 
 
 def test_parameters(twins):
@@ -130,14 +139,11 @@ def test_parameters(twins):
         ("SELECT id, d * %s FROM m ORDER BY id", Decimal("1.25")),
         ("SELECT id, e / %s FROM m ORDER BY id", Decimal("0.3")),
         ("SELECT id, d * %s FROM m ORDER BY id", 3),
-        ("SELECT id, a::int2 * %s FROM m WHERE id < 0", 3),
         ("SELECT id, b / %s FROM m ORDER BY id", 3),
         ("SELECT id, c / %s FROM m ORDER BY id", 1 << 33),
         ("SELECT id, c * %s::numeric FROM m ORDER BY id", Decimal("2.5")),
     ]
     for query, value in queries:
-        if "::int2" in query:
-            continue
         for form in ["%s", "%b", "%t"]:
             shaped = query.replace("%s", form)
             ours, theirs = (
@@ -146,7 +152,6 @@ def test_parameters(twins):
             )
             assert ours == theirs, shaped
     # A wider type would have another result.
-    state, message = "", ""
     with pytest.raises(psycopg.Error) as error, twins[0].transaction():
         twins[0].execute("SELECT b * %s FROM m", (Decimal("2.5"),))
     state, message = error.value.sqlstate, str(error.value)
@@ -155,7 +160,7 @@ def test_parameters(twins):
 
 
 def test_where_results_are(twins):
-    """Subqueries, WITH, views, RETURNING, COPY, cursors, prepared statements, EXPLAIN."""
+    """Subqueries, WITH, views, RETURNING, cursors, EXPLAIN."""
     for connection in twins:
         connection.execute("CREATE VIEW v AS SELECT id, a * d AS p FROM m")
     for query in [
@@ -168,28 +173,26 @@ def test_where_results_are(twins):
     ]:
         ours, theirs = both(*twins, query)
         assert ours == theirs, query
-    copied = []
+    fetched = []
     for connection in twins:
-        with connection.cursor().copy("COPY (SELECT id, d * d FROM m ORDER BY id) TO STDOUT") as c:
-            copied.append(b"".join(bytes(chunk) for chunk in c))
         with connection.transaction():
             connection.execute("DECLARE c CURSOR FOR SELECT d * a FROM m ORDER BY id")
-            copied.append(connection.execute("FETCH ALL FROM c").fetchall())
-    assert copied[:2] == copied[2:]
+            fetched.append(connection.execute("FETCH ALL FROM c").fetchall())
+    assert fetched[0] == fetched[1]
     plan = "\n".join(r[0] for r in twins[0].execute("EXPLAIN VERBOSE SELECT d * 77 FROM m"))
     assert "@*" in plan
 
 
 def test_other_keys_and_changes(app):
     """Factors of any columns; the encoding survives a new key, and can be added and removed."""
-    app.execute("CREATE TABLE x (id int, p soft_numeric(8,2, mul), q soft_int2(eq, mul))")
-    app.execute("INSERT INTO x VALUES (1, 12.34, -3), (2, NULL, 5), (3, 0, 2)")
-    expected = [(Decimal("-37.02"),), (None,), (Decimal("0.00"),)]
+    app.execute("CREATE TABLE x (id int, p soft_int4(mul), q soft_int4(eq, mul))")
+    app.execute("INSERT INTO x VALUES (1, 12, -3), (2, NULL, 5), (3, 0, 2)")
+    expected = [(-36,), (None,), (0,)]
     product = "SELECT p * q FROM x ORDER BY id"
     assert app.execute(product).fetchall() == expected
-    app.execute("ALTER TABLE x ALTER p TYPE soft_numeric(8,2, eq, mul)")
+    app.execute("ALTER TABLE x ALTER p TYPE soft_int4(eq, mul)")
     assert app.execute(product).fetchall() == expected
-    app.execute("ALTER TABLE x ALTER q TYPE soft_int2(eq)")
+    app.execute("ALTER TABLE x ALTER q TYPE soft_int4(eq)")
     assert refusal(app, product)[0] == "0A000"
     assert app.execute("SELECT p, q FROM x WHERE q = 5").fetchall() == [(None, 5)]
 
@@ -198,11 +201,9 @@ def test_cells(app, dba):
     """A row's cell says that a value is zero, and is otherwise new for each row; 24 bytes more."""
     app.execute("CREATE TABLE z (id int, p soft_int4(mul), q soft_int4(eq))")
     app.execute("INSERT INTO z VALUES (1, 5, 5), (2, 5, 5), (3, 0, 0)")
-    cells = [row[0] for row in dba.execute("SELECT int4_tail(p) FROM z") if False]
-    assert cells == []
     sizes = dba.execute("SELECT pg_column_size(p), pg_column_size(q) FROM z").fetchall()
     assert {p - q for p, q in sizes} == {24 + 16}
-    raw = [row[0] for row in dba.execute("SELECT p::text FROM z ORDER BY id").fetchall()]
+    raw = [row[0] for row in dba.execute("SELECT p FROM z ORDER BY id").fetchall()]
     assert len(set(raw)) == 3
 
 
@@ -220,11 +221,16 @@ def test_refused(app, dba):
         ("SELECT a * a * p FROM t", "0A000", "cannot be computed with"),
         ("SELECT a * a * b FROM t", "0A000", "cannot be computed with"),
         ("SELECT n * n * n FROM t", "0A000", "126 bits"),
+        ("SELECT n * n * 1.5 FROM t", "0A000", "126 bits"),
         ("SELECT n * 1234567890.1234567890 FROM t", "0A000", "18 digits"),
+        ("COPY (SELECT a * 77 FROM t) TO STDOUT", "0A000", ""),
+        ("SELECT DISTINCT a * 77 FROM t", "0A000", ""),
+        ("SELECT 1 FROM t WHERE a * 77 = 154", "0A000", ""),
+        ("INSERT INTO t (a) SELECT a * 77 FROM t", "0A000", ""),
         ("SELECT a @* b FROM t", "0A000", 'no encoding "mul"'),
         ("SELECT 1 FROM t WHERE a @* 77 = 154", "0A000", ""),
         ("SELECT a @* a AS x FROM t ORDER BY x", "42883", "ordering operator"),
-        ("SELECT a * 77 FROM t WHERE p = 77", "0A000", "in the clear in another"),
+        ("SELECT a * 77777, 77777 FROM t", "0A000", "in the clear in another"),
     ]:
         got, message = refusal(app, query)
         assert (got, text in message) == (state, True), (query, message)

@@ -5,7 +5,7 @@
 //! right; what could not be told from the masked value is refused.
 
 use contract::soft::{
-    Column, FACTOR_BYTES, PART_BYTES, PRODUCT, PRODUCT_BYTES, factor_bits, factor_rank,
+    BITS_MAX, Column, FACTOR_BYTES, PART_BYTES, PRODUCT, PRODUCT_BYTES, factor_bits,
     precision_and_scale, product_type, shape,
 };
 use contract::{Op, TypeCode};
@@ -22,14 +22,6 @@ pub(crate) fn factor(column: Column, value: Value) -> Result<(Column, Value), Fa
     if !converts(from, column.code) {
         return Err(other_type(column, from));
     }
-    if factor_rank(from) > factor_rank(column.code) {
-        let (name, other) = (column.code.plain_name(), from.plain_name());
-        return Err(Failure::new(
-            "0A000",
-            format!("confide: a factor of type {other} stands where one of type {name} is expected"),
-        )
-        .hint(format!("Write the type behind it: ::{other}.")));
-    }
     if column.code != TypeCode::Numeric {
         return Ok((column, assigned(column, value)?));
     }
@@ -40,7 +32,10 @@ pub(crate) fn factor(column: Column, value: Value) -> Result<(Column, Value), Fa
     let found = scaled.and_then(|scaled| {
         let digits = scaled.unsigned_abs().checked_ilog10().unwrap_or(0) + 1;
         let digits = digits.max(number.scale().into());
-        shape(u8::try_from(digits).ok()?, u8::try_from(number.scale()).ok()?)
+        shape(
+            u8::try_from(digits).ok()?,
+            u8::try_from(number.scale()).ok()?,
+        )
     });
     let shape = found.ok_or_else(|| {
         Failure::new(
@@ -120,7 +115,7 @@ fn part<'a>(keyring: &Keyring, bytes: &'a [u8]) -> Result<(Value, &'a [u8]), Fai
             masks.push(coders.multiplicative.mask(identifier));
         }
     }
-    if bits > multiplicative::BITS_MAX {
+    if bits > BITS_MAX {
         return Err(too_large());
     }
     let value = multiplicative::open(u128::from_le_bytes(value), &masks, bits);

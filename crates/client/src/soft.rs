@@ -179,7 +179,12 @@ impl Keyring {
         Ok(text)
     }
 
-    pub(crate) fn coders(&self, code: TypeCode, shape: u8, key: u32) -> Result<Arc<Coders>, Failure> {
+    pub(crate) fn coders(
+        &self,
+        code: TypeCode,
+        shape: u8,
+        key: u32,
+    ) -> Result<Arc<Coders>, Failure> {
         let mut columns = self.columns.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(coders) = columns.get(&(code, shape, key)) {
             return Ok(coders.clone());

@@ -51,6 +51,8 @@ pub const PART_BYTES: usize = 18;
 pub const FACTOR_BYTES: usize = 16;
 /// The most factors of a part; their types limit it further when it is opened.
 pub const FACTORS_MAX: u8 = 126;
+/// The most bits of a part: its value is told from a number modulo 2^127 - 1.
+pub const BITS_MAX: u16 = 126;
 /// Bytes of a digit in a left half: key, and place in the permutation.
 pub const LEFT_BYTES: usize = 17;
 /// Bytes of a digit in a right half: two bits for each place.

@@ -15,9 +15,7 @@
 use crate::field::{self, P};
 use crate::mask::Masks;
 use crate::{ColumnKeys, Error};
-
-/// A product has at most so many bits and a sign, so that it can be told from a number of the field.
-pub const BITS_MAX: u16 = 126;
+use contract::soft::BITS_MAX;
 
 /// Seals cells of one column.
 pub struct Multiplicative(Masks);
@@ -37,10 +35,7 @@ impl Multiplicative {
 
     /// The cell of a value under an identifier that no other cell has; 0 for 0.
     pub fn seal(&self, identifier: u64, value: i64) -> u128 {
-        field::mul(
-            field::from_signed(value.into()),
-            self.mask(identifier).0,
-        )
+        field::mul(field::from_signed(value.into()), self.mask(identifier).0)
     }
 
     /// The mask of a cell.

@@ -172,14 +172,20 @@ fn cells_hide_squares() -> Done {
         Ok(power == 1)
     };
     // 2 is a square modulo 2^127 - 1, 3 and -1 are not.
-    assert_eq!((square(2)?, square(3)?, square(P - 1)?), (true, false, false));
+    assert_eq!(
+        (square(2)?, square(3)?, square(P - 1)?),
+        (true, false, false)
+    );
     let key = Multiplicative::new(&keys())?;
     for value in [1, 2, 3, -1, 5200] {
         let mut squares = 0;
         for identifier in 0..1000 {
             squares += u32::from(square(key.seal(identifier, value))?);
         }
-        assert!((405..=595).contains(&squares), "{squares} of 1000 of {value}");
+        assert!(
+            (405..=595).contains(&squares),
+            "{squares} of 1000 of {value}"
+        );
     }
     Ok(())
 }
@@ -209,8 +215,16 @@ fn test_vectors() -> Done {
         (1, 1, 0x3ab86c05215f24d40232c9a68231ec1f),
         (2, -1, 0x7bfcbacb3a4f114a74bd7c5eee80a10b),
         (12345678901, 5200, 0x30c28b08ca07cab39c656bf4b7a08e29),
-        (9223372036854775813, i64::MIN, 0x666f0fc23e6e0c532a84eb536aa61943),
-        (18446744073709551615, 9223372036854775807, 0x687f3027149bc90ca819ed0f07f82cb4),
+        (
+            9223372036854775813,
+            i64::MIN,
+            0x666f0fc23e6e0c532a84eb536aa61943,
+        ),
+        (
+            18446744073709551615,
+            9223372036854775807,
+            0x687f3027149bc90ca819ed0f07f82cb4,
+        ),
         (9, 0, 0x00000000000000000000000000000000),
     ] {
         assert_eq!(key.seal(identifier, value), cell);

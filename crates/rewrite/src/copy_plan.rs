@@ -77,7 +77,6 @@ impl Infer<'_> {
     }
 
     fn copied_query(&mut self, query: &Node) -> Res<Vec<CopyColumn>> {
-        self.yields = true;
         let cols = self.query_node(query)?.shown();
         if cols.open.is_some() && cols.list.iter().any(|c| self.holds_enc(&c.val)) {
             return Err(Refusal::unsupported("the columns of * are not known here")

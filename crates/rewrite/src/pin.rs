@@ -9,8 +9,8 @@
 //!
 //! Invariant: no relation of a [`crate::Schema`] with a pin has a pinned column that is plain.
 
-use crate::relation::{ColumnType, Relation};
 use crate::catalog::SOFT_RESULTS;
+use crate::relation::{ColumnType, Relation};
 use crate::soft_type;
 use contract::TypeCode;
 use std::collections::HashMap;

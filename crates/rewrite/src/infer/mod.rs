@@ -24,10 +24,10 @@ mod oper;
 mod ordered_set;
 mod others;
 mod plain;
+mod product;
 mod range;
 mod select;
 mod sets;
-mod product;
 mod soft;
 mod window;
 mod with;
@@ -95,7 +95,8 @@ pub(crate) struct Infer<'a> {
     pub conditions: usize,
     /// Within an operator that compares by order.
     pub ordering: bool,
-    /// The results of the query go to the client, so there can be products of encodings among them.
+    /// The results of the query go to the client in rows, so there can be products of encodings among
+    /// them.
     pub yields: bool,
     /// Output columns whose names the edits may change.
     pub named_targets: Vec<NamedTarget>,

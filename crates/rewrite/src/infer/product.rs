@@ -9,9 +9,11 @@
 
 use super::{Infer, Res};
 use crate::refusal::Refusal;
-use crate::value::{Class, Val};
+use crate::value::{Class, LeafKind, Use, Val};
 use contract::TypeCode;
-use contract::soft::{Column, MUL, Purpose, factor_rank, product_type};
+use contract::soft::{
+    BITS_MAX, Column, MUL, PRECISION_MAX, Purpose, factor_bits, factor_rank, product_type, shape,
+};
 use pg_query::protobuf::{AExpr, AExprKind, Token};
 use pg_query::{Node, NodeEnum};
 
@@ -22,6 +24,8 @@ struct Factor {
     column: Option<Column>,
     /// It is a product or a quotient, which cannot be opened in the server any more.
     computed: Option<&'static str>,
+    /// How many bits it can have.
+    bits: u16,
 }
 
 impl Infer<'_> {
@@ -56,10 +60,12 @@ impl Infer<'_> {
             Class::Soft(column) if column.encodings & MUL != 0 => Some(column),
             _ => None,
         };
+        let bits = column.and_then(|column| factor_bits(column.code, column.shape));
         Ok(Factor {
             val,
             column,
             computed: None,
+            bits: bits.unwrap_or(0),
         })
     }
 
@@ -69,12 +75,13 @@ impl Infer<'_> {
             self.factor(e.rexpr.as_deref())?,
         );
         let quotient = name.ends_with('/');
-        if let Some(column) = self.multiplied(&l, &r, quotient, e.location)? {
+        if let Some((column, bits)) = self.multiplied(&l, &r, quotient, e.location)? {
             self.name_operator(name, e.location)?;
             return Ok(Factor {
                 val: Val::unknown(),
                 column: Some(column),
                 computed: Some(if quotient { "quotient" } else { "product" }),
+                bits,
             });
         }
         if let Some(computed) = l.computed.or(r.computed) {
@@ -84,11 +91,19 @@ impl Infer<'_> {
             val: self.binary(name, &l.val, &r.val, e.location)?,
             column: None,
             computed: None,
+            bits: 0,
         })
     }
 
-    /// A column with the type of the result, if it is computed of encodings.
-    fn multiplied(&mut self, l: &Factor, r: &Factor, quotient: bool, at: i32) -> Res<Option<Column>> {
+    /// A column with the type of the result, and how many bits that can have, if it is computed of
+    /// encodings.
+    fn multiplied(
+        &mut self,
+        l: &Factor,
+        r: &Factor,
+        quotient: bool,
+        at: i32,
+    ) -> Res<Option<(Column, u16)>> {
         let literal = |f: &Factor| f.val.literal() && !f.val.all_leaves().is_empty();
         let (a, b) = match (l.column, r.column) {
             (Some(a), Some(b)) => (a, b),
@@ -124,8 +139,35 @@ impl Infer<'_> {
                 self.encode(column, Purpose::Multiply, &factor.val, at)?;
             }
         }
+        let of = |factor: &Factor, column: Column| match factor.column {
+            Some(_) => factor.bits,
+            None => self.literal_bits(column.code, &factor.val),
+        };
+        let bits = of(l, a) + of(r, b);
+        if !quotient && bits > BITS_MAX {
+            return Err(too_large(at));
+        }
         let key = if l.column.is_some() { a } else { b };
-        Ok(Some(Column { code, ..key }))
+        Ok(Some((Column { code, ..key }, bits)))
+    }
+
+    /// How many bits a literal can have; of a parameter, or another notation, the most.
+    fn literal_bits(&self, code: TypeCode, literal: &Val) -> u16 {
+        let digits = |u: &Use| match &self.leaves.get(u.id).kind {
+            LeafKind::Str(text, _) | LeafKind::Typed(_, _, text)
+                if text
+                    .iter()
+                    .all(|b| matches!(b, b'0'..=b'9' | b'.' | b'-' | b'+')) =>
+            {
+                let digits = text.iter().filter(|b| b.is_ascii_digit()).count();
+                u8::try_from(digits).unwrap_or(PRECISION_MAX)
+            }
+            LeafKind::Null | LeafKind::Cast(_) => 1,
+            _ => PRECISION_MAX,
+        };
+        let digits = literal.all_leaves().iter().map(digits).max();
+        let precision = digits.unwrap_or(1).clamp(1, PRECISION_MAX);
+        factor_bits(code, shape(precision, 0).unwrap_or(0)).unwrap_or(0)
     }
 
     /// What a literal is encoded for beside this column: its own type, and the column's key.
@@ -174,6 +216,13 @@ fn multiplying(node: &Node) -> Option<(&'static str, &AExpr)> {
         _ => return None,
     };
     (e.kind() == AExprKind::AexprOp && e.lexpr.is_some()).then_some((name, e))
+}
+
+fn too_large(at: i32) -> Refusal {
+    Refusal::unsupported("a product of encoded values can have more than 126 bits")
+        .at(at)
+        .detail("By the types of its factors, whatever their values are.")
+        .hint("Multiply fewer factors, or such with fewer digits.")
 }
 
 /// Something is computed of a product that is only known to the client.
