@@ -1,5 +1,5 @@
 //! A session's values of the family `soft_`: literals, parameters and arrays of them on the way to
-//! the server, cells and sums on the way back.
+//! the server, cells, sums and products on the way back.
 //!
 //! Cells themselves are made and opened in [`crate::soft`].
 //!
@@ -31,8 +31,8 @@ impl Session {
         cache: &mut LiteralCache,
     ) -> Result<String, Failure> {
         let key = (column, purpose, said, text.to_vec());
-        // A cell to be stored is unique.
-        let again = purpose != Purpose::Store;
+        // A cell that is added or multiplied is unique.
+        let again = !matches!(purpose, Purpose::Store | Purpose::Multiply);
         if let Some(made) = cache.encoded.get(&key).filter(|_| again) {
             return Ok(made.clone());
         }

@@ -26,6 +26,7 @@ mod error;
 mod fitted;
 mod handshake;
 mod lease;
+mod product;
 mod quoted;
 mod session;
 pub mod soft;

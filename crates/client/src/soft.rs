@@ -1,7 +1,8 @@
-//! Values of the family `soft_`: encodes them for a column, opens cells and sums.
+//! Values of the family `soft_`: encodes them for a column, opens cells and sums. (Products:
+//! product.rs.)
 //!
 //! The keys are derived from the owner's master key and the number in the column's type modifier
-//! ([`contract::soft`]). Identifiers of additive cells are assigned sequentially from randomly
+//! ([`contract::soft`]). Identifiers of cells that are added or multiplied are assigned sequentially from randomly
 //! chosen blocks, so that no two cells of a column share an identifier, whoever creates them.
 //!
 //! Which literal is combined with which column is determined in `rewrite`.
@@ -15,20 +16,21 @@ use aws_lc_rs::rand;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use contract::soft::{
-    ADD, ADD_BYTES, AVERAGE, Column, EQ, HEADER_BYTES, LENGTH_BYTES, ORD, Purpose, SUM,
-    TEXT_PREFIX, VALUE, precision_and_scale,
+    ADD, ADD_BYTES, AVERAGE, Column, EQ, HEADER_BYTES, LENGTH_BYTES, MUL, ORD, PRODUCT, Purpose,
+    QUOTIENT, SUM, TEXT_PREFIX, VALUE, precision_and_scale,
 };
 use contract::{Op, TypeCode};
 use encodings::ColumnKeys;
 use encodings::additive::{self, Additive};
 use encodings::det::Det;
+use encodings::multiplicative::Multiplicative;
 use encodings::ore::{Ore, digits};
 use values::{Env, Numeric, Value};
 use zeroize::Zeroizing;
 
-use crate::Failure;
+use crate::{Failure, product};
 
-/// A block has 2 to this power identifiers of additive cells.
+/// A block has 2 to this power identifiers of cells that are added or multiplied.
 const BLOCK_BITS: u32 = 20;
 /// Number of blocks to choose from.
 const BLOCKS: u64 = 1 << (63 - BLOCK_BITS);
@@ -40,10 +42,11 @@ pub struct Keyring {
 }
 
 /// The schemes of one column.
-struct Coders {
+pub(crate) struct Coders {
     det: Det,
     ore: Ore,
     additive: Additive,
+    pub(crate) multiplicative: Multiplicative,
     /// The next identifier, and the end of its block.
     identifiers: Mutex<(u64, u64)>,
 }
@@ -66,10 +69,10 @@ impl Keyring {
 
     /// Returns the cell of a value for this purpose.
     pub fn seal(&self, column: Column, purpose: Purpose, value: Value) -> Result<Vec<u8>, Failure> {
-        let store = purpose == Purpose::Store;
-        let value = match store {
-            true => assigned(column, value)?,
-            false => compared(column, value)?,
+        let (column, value) = match purpose {
+            Purpose::Store => (column, assigned(column, value)?),
+            Purpose::Multiply => product::factor(column, value)?,
+            _ => (column, compared(column, value)?),
         };
         if purpose == Purpose::Order {
             check_ordered(column, &value)?;
@@ -77,10 +80,10 @@ impl Keyring {
         let plain = plain(column, &value).ok_or_else(|| unfit(column))?;
         let coders = self.coders(column.code, column.shape, column.key)?;
         let code = column.code as u8;
-        let encodings = if store {
-            column.encodings
-        } else {
-            column.encodings & !ADD
+        let encodings = match purpose {
+            Purpose::Store => column.encodings,
+            Purpose::Multiply => MUL,
+            _ => column.encodings & !(ADD | MUL),
         };
         let mut cell = vec![VALUE, code, encodings, column.shape];
         cell.extend_from_slice(&column.key.to_le_bytes());
@@ -105,11 +108,20 @@ impl Keyring {
             let masked = bytes.get(..ADD_BYTES - 8).ok_or_else(damaged)?;
             cell.extend_from_slice(masked);
         }
+        if encodings & MUL != 0 {
+            let identifier = coders.identifier()?;
+            let masked = coders.multiplicative.seal(identifier, plain.number);
+            cell.extend_from_slice(&identifier.to_le_bytes());
+            cell.extend_from_slice(&masked.to_le_bytes());
+        }
         Ok(cell)
     }
 
-    /// Returns the value of a cell or a sum.
+    /// Returns the value of a cell, a sum, a product or a quotient.
     pub fn open(&self, cell: &[u8], env: &Env) -> Result<Value, Failure> {
+        if let [PRODUCT | QUOTIENT, ..] = cell {
+            return product::open(self, cell, env);
+        }
         let (head, rest) = cell
             .split_first_chunk::<HEADER_BYTES>()
             .ok_or_else(damaged)?;
@@ -139,10 +151,10 @@ impl Keyring {
                 let sum = sum.map_err(|_| Failure::new("22003", "bigint out of range"))?;
                 Ok(Value::Int8(sum))
             }
-            (SUM, _) => decimal(sum, scale),
+            (SUM, _) => decimal(sum, scale.into()),
             (AVERAGE, _) => {
                 let count = decimal(u64::from_le_bytes(*count).into(), 0)?;
-                let sum = decimal(sum, scale)?;
+                let sum = decimal(sum, scale.into())?;
                 Ok(values::apply(
                     Op::Div,
                     TypeCode::Numeric,
@@ -167,7 +179,12 @@ impl Keyring {
         Ok(text)
     }
 
-    fn coders(&self, code: TypeCode, shape: u8, key: u32) -> Result<Arc<Coders>, Failure> {
+    pub(crate) fn coders(
+        &self,
+        code: TypeCode,
+        shape: u8,
+        key: u32,
+    ) -> Result<Arc<Coders>, Failure> {
         let mut columns = self.columns.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(coders) = columns.get(&(code, shape, key)) {
             return Ok(coders.clone());
@@ -177,6 +194,7 @@ impl Keyring {
             det: Det::new(&keys).map_err(broken)?,
             ore: Ore::new(&keys).map_err(broken)?,
             additive: Additive::new(&keys).map_err(broken)?,
+            multiplicative: Multiplicative::new(&keys).map_err(broken)?,
             identifiers: Mutex::new((0, 0)),
         });
         columns.insert((code, shape, key), coders.clone());
@@ -230,7 +248,7 @@ fn modifier(column: Column) -> i32 {
 }
 
 /// Converts a value for storage in a column, like PostgreSQL.
-fn assigned(column: Column, value: Value) -> Result<Value, Failure> {
+pub(crate) fn assigned(column: Column, value: Value) -> Result<Value, Failure> {
     let value = match value.type_code() == column.code {
         true => value,
         false if converts(value.type_code(), column.code) => {
@@ -300,11 +318,11 @@ fn is_number(code: TypeCode) -> bool {
     )
 }
 
-fn converts(from: TypeCode, to: TypeCode) -> bool {
+pub(crate) fn converts(from: TypeCode, to: TypeCode) -> bool {
     is_number(from) && is_number(to)
 }
 
-fn numeric(value: &Value) -> Result<Value, Failure> {
+pub(crate) fn numeric(value: &Value) -> Result<Value, Failure> {
     if let Value::Numeric(_) = value {
         return Ok(value.clone());
     }
@@ -352,10 +370,10 @@ fn plain(column: Column, value: &Value) -> Option<Plain> {
 }
 
 /// `number` × 10^-`scale`.
-fn decimal(number: i128, scale: u8) -> Result<Value, Failure> {
-    let digits = format!("{:0>1$}", number.unsigned_abs(), usize::from(scale) + 1);
+pub(crate) fn decimal(number: i128, scale: usize) -> Result<Value, Failure> {
+    let digits = format!("{:0>1$}", number.unsigned_abs(), scale + 1);
     let (whole, fraction) = digits
-        .split_at_checked(digits.len() - usize::from(scale))
+        .split_at_checked(digits.len() - scale)
         .ok_or_else(damaged)?;
     let sign = if number < 0 { "-" } else { "" };
     let text = match fraction {
@@ -379,7 +397,7 @@ fn broken(error: encodings::Error) -> Failure {
     )
 }
 
-fn damaged() -> Failure {
+pub(crate) fn damaged() -> Failure {
     Failure::new("XX001", "confide: a cell of the family soft_ does not open")
         .hint("It is damaged, or was encoded under another master key.")
 }
@@ -392,7 +410,7 @@ fn unfit(column: Column) -> Failure {
     )
 }
 
-fn other_type(column: Column, from: TypeCode) -> Failure {
+pub(crate) fn other_type(column: Column, from: TypeCode) -> Failure {
     let (name, from) = (column.code.soft_name(), from.plain_name());
     Failure::new(
         "0A000",

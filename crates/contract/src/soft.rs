@@ -4,13 +4,20 @@
 //! A *value* is [`VALUE`] at 0, type code at 1, its [encodings](EQ) at 2, the shape of the
 //! column at 3, the number of the column's key at 4 (`u32`, little-endian); then the length of
 //! the sealed value (`u32`) and the sealed value; then, if it has them, the order (a left half
-//! and a right half, [`digits`] long) and the addition: identifier (`u64`) and masked value (`u128`).
+//! and a right half, [`digits`] long), the addition: identifier (`u64`) and masked value (`u128`),
+//! and the multiplication: the same.
 //!
 //! A *sum* is [`SUM`] or, to be divided by its count, [`AVERAGE`]; type, encodings, shape and key
 //! as above; the count (`u64`), the masked value (`u128`), and for each mask its number (`u64`)
 //! and weight (`i64`), by number.
 //!
-//! In text both are [`TEXT_PREFIX`] followed by unpadded URL-safe base64.
+//! A *product* is [`PRODUCT`], the type of the result, and a part; a *quotient* [`QUOTIENT`], the type,
+//! and two parts, the first of which is divided by the second. A part has the number of its factors
+//! (`u8`, at most [`FACTORS_MAX`]), which of them is the first that is zero (`u8`, from 1; 0: none), the
+//! product of the masked values before that (`u128`), and for each factor, from left to right, its type,
+//! its shape, two bytes 0, the number of its key (`u32`) and its identifier (`u64`).
+//!
+//! In text all are [`TEXT_PREFIX`] followed by unpadded URL-safe base64.
 //!
 //! A column's type modifier has its encodings, its shape and the number of its key.
 
@@ -22,6 +29,10 @@ pub const VALUE: u8 = 0x51;
 pub const SUM: u8 = 0x52;
 /// First byte of a sum that is to be divided by its count.
 pub const AVERAGE: u8 = 0x53;
+/// First byte of a product.
+pub const PRODUCT: u8 = 0x54;
+/// First byte of a quotient.
+pub const QUOTIENT: u8 = 0x55;
 /// What a cell in text begins with.
 pub const TEXT_PREFIX: &str = "soft1.";
 /// Bytes before the length of the sealed value.
@@ -30,6 +41,18 @@ pub const HEADER_BYTES: usize = 8;
 pub const LENGTH_BYTES: usize = 4;
 /// Bytes of the addition.
 pub const ADD_BYTES: usize = 24;
+/// Bytes of the multiplication.
+pub const MUL_BYTES: usize = 24;
+/// Bytes of a product or quotient before its parts.
+pub const PRODUCT_BYTES: usize = 2;
+/// Bytes of a part before its factors.
+pub const PART_BYTES: usize = 18;
+/// Bytes of a factor.
+pub const FACTOR_BYTES: usize = 16;
+/// The most factors of a part; their types limit it further when it is opened.
+pub const FACTORS_MAX: u8 = 126;
+/// The most bits of a part: its value is told from a number modulo 2^127 - 1.
+pub const BITS_MAX: u16 = 126;
 /// Bytes of a digit in a left half: key, and place in the permutation.
 pub const LEFT_BYTES: usize = 17;
 /// Bytes of a digit in a right half: two bits for each place.
@@ -45,8 +68,10 @@ pub const EQ: u8 = 1;
 pub const ORD: u8 = 2;
 /// Sums.
 pub const ADD: u8 = 4;
+/// Products and quotients.
+pub const MUL: u8 = 8;
 /// Names of the encodings in type modifiers.
-pub const NAMES: [(&str, u8); 3] = [("eq", EQ), ("ord", ORD), ("add", ADD)];
+pub const NAMES: [(&str, u8); 4] = [("eq", EQ), ("ord", ORD), ("add", ADD), ("mul", MUL)];
 
 /// Bytes of a text that have an order, if its column says no other number.
 pub const ORDER_BYTES: u8 = 8;
@@ -79,6 +104,40 @@ pub const TYPES: [TypeCode; 8] = [
 /// The types of sums.
 pub const SUMS: [TypeCode; 2] = [TypeCode::Int8, TypeCode::Numeric];
 
+/// The types of factors, products and quotients: of two the later one is the type of the result.
+pub const FACTORS: [TypeCode; 4] = [
+    TypeCode::Int2,
+    TypeCode::Int4,
+    TypeCode::Int8,
+    TypeCode::Numeric,
+];
+
+/// The place of a type among [`FACTORS`].
+pub fn factor_rank(code: TypeCode) -> Option<usize> {
+    FACTORS.iter().position(|factor| *factor == code)
+}
+
+/// The type of a product or quotient.
+pub fn product_type(a: TypeCode, b: TypeCode) -> Option<TypeCode> {
+    let rank = factor_rank(a)?.max(factor_rank(b)?);
+    FACTORS.get(rank).copied()
+}
+
+/// The size of a factor of this type and shape is at most 2 to this power.
+pub fn factor_bits(code: TypeCode, shape: u8) -> Option<u16> {
+    match code {
+        TypeCode::Int2 => Some(15),
+        TypeCode::Int4 => Some(31),
+        TypeCode::Int8 => Some(63),
+        TypeCode::Numeric => {
+            let (precision, _) = precision_and_scale(shape)?;
+            let most = 10_u64.pow(precision.into()) - 1;
+            u16::try_from(u64::BITS - most.leading_zeros()).ok()
+        }
+        _ => None,
+    }
+}
+
 /// Digits of four bits in the order of a column; 0: it has none. Of a text the shape is the number
 /// of bytes that have an order.
 pub const fn digits_of(code: TypeCode, shape: u8) -> usize {
@@ -106,18 +165,18 @@ pub const fn possible(code: TypeCode) -> u8 {
         other if digits(other) > 0 => ORD,
         _ => 0,
     };
-    let add = match code {
-        TypeCode::Int2 | TypeCode::Int4 | TypeCode::Int8 | TypeCode::Numeric => ADD,
+    let numbers = match code {
+        TypeCode::Int2 | TypeCode::Int4 | TypeCode::Int8 | TypeCode::Numeric => ADD | MUL,
         _ => 0,
     };
-    EQ | order | add
+    EQ | order | numbers
 }
 
-/// What a column has that names nothing.
+/// What a column has that names nothing. Products tell which values are zero, so they must be named.
 pub const fn usual(code: TypeCode) -> u8 {
     match code {
         TypeCode::Bool | TypeCode::Text => EQ,
-        other => possible(other),
+        other => possible(other) & !MUL,
     }
 }
 
@@ -132,6 +191,8 @@ pub enum Purpose {
     Each,
     /// To be stored in the column.
     Store,
+    /// A factor beside the column: of the type that is named in place of the column's, with its key.
+    Multiply,
 }
 
 impl Purpose {

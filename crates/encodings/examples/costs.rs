@@ -3,7 +3,7 @@
 
 use encodings::additive::{Additive, Sum};
 use encodings::det::Det;
-use encodings::multiplicative::Multiplicative;
+use encodings::multiplicative::{self, Multiplicative};
 use encodings::ore::{self, Ore, digits};
 use encodings::{ColumnKeys, Error};
 use std::hint::black_box;
@@ -50,10 +50,15 @@ fn main() -> Result<(), Error> {
         Ok(())
     })?;
     let multiply = Multiplicative::new(&keys)?;
-    let cell = multiply.seal(9, 5200, 31)?;
-    println!("multiplication: {} bytes", cell.to_bytes().len());
-    show("multiplication: seal", || multiply.seal(9, 5200, 31))?;
-    show("multiplication: open", || multiply.open(&cell))
+    let cell = multiply.seal(9, 5200);
+    println!("multiplication: {} bytes", size_of_val(&cell));
+    show("multiplication: seal", || Ok(multiply.seal(9, 5200)))?;
+    show("multiplication: multiply", || {
+        multiplicative::times(cell, cell)
+    })?;
+    show("multiplication: open", || {
+        multiplicative::open(cell, &[multiply.mask(9)], 31)
+    })
 }
 
 fn show<T>(what: &str, mut call: impl FnMut() -> Result<T, Error>) -> Result<(), Error> {

@@ -12,9 +12,6 @@ pub enum Error {
     /// A result would not be exact any more.
     #[error("out of range")]
     Range,
-    /// Division by zero.
-    #[error("division by zero")]
-    DivisionByZero,
     /// Two cells of different lengths, hence of different types.
     #[error("cells of different types")]
     OtherType,

@@ -7,7 +7,7 @@
 //! | [`det`] | tell whether two are equal | AES-SIV, RFC 5297 |
 //! | [`ore`] | tell which of two is less | Lewi and Wu, CCS 2016, section 4 |
 //! | [`additive`] | add, subtract, multiply by a number that it knows | Seabed, OSDI 2016, section 4; Symmetria, VLDB 2020 |
-//! | [`multiplicative`] | multiply and divide | Symmetria, VLDB 2020 |
+//! | [`multiplicative`] | multiply | Symmetria, VLDB 2020 |
 //!
 //! All keys stay on the client ([`ColumnKeys`]). Not here: where cells are stored, which
 //! encodings a column has, SQL.

@@ -1,9 +1,12 @@
-//! Cells that multiply and divide: a value times a mask, modulo the prime 2^127 - 1
-//! (Symmetria's multiplicative scheme).
+//! Cells that multiply: a value times a mask, modulo the prime 2^127 - 1 (after Symmetria's
+//! multiplicative scheme, with a mask for each cell as in [`crate::additive`]).
 //!
-//! A cell is `value * mask(i) / mask(i - 1)`; the masks of consecutive rows cancel as in
-//! [`crate::additive`]. The database knows how large a result can be from the types of
-//! what is in it, and refuses what would not be exact.
+//! A cell is `value * mask(i)` for its identifier `i`. A product has the masks of its factors, whichever
+//! columns they are from, so the client divides by all of them. A quotient is kept as two products:
+//! only so can the client divide as SQL does, which depends on both.
+//!
+//! Masks are any numbers of the field but 0. With powers of a generator, or squares, a cell would tell
+//! whether its value is a square.
 //!
 //! A row reveals at rest whether its value is zero, and nothing else; a result which rows
 //! are in it. Not authenticated. Two cells with one identifier tell the quotient of their
@@ -11,34 +14,15 @@
 
 use crate::field::{self, P};
 use crate::mask::Masks;
-use crate::weights::Weights;
 use crate::{ColumnKeys, Error};
+use contract::soft::BITS_MAX;
 
-/// A result has at most so many bits in numerator and denominator together, so that
-/// both can be told from a number of the field.
-const BITS_MAX: u16 = 125;
-const HEAD_BYTES: usize = 20;
-
-/// Seals and opens cells of one column.
+/// Seals cells of one column.
 pub struct Multiplicative(Masks);
 
-/// One value, or what was computed of several. Needs no key.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Product {
-    value: u128,
-    /// Most bits of the numerator and of the denominator.
-    bits: [u16; 2],
-    weights: Weights,
-}
-
-/// A fraction in lowest terms.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Ratio {
-    /// Numerator.
-    pub numerator: i128,
-    /// Denominator, not 0.
-    pub denominator: u128,
-}
+/// What a cell was multiplied with.
+#[derive(Clone, Copy)]
+pub struct Mask(u128);
 
 impl Multiplicative {
     /// For a column.
@@ -49,156 +33,50 @@ impl Multiplicative {
         Masks::new(keys, "multiplicative").map(Multiplicative)
     }
 
-    /// The cell of a value of at most `bits` bits and a sign, under an identifier other than 0
-    /// that no other cell has.
-    ///
-    /// # Errors
-    /// [`Error::Range`] for the identifier 0, and for a value of more bits.
-    pub fn seal(&self, identifier: u64, value: i64, bits: u16) -> Result<Product, Error> {
-        if bits > BITS_MAX || value.unsigned_abs().checked_shr(bits.into()).unwrap_or(0) != 0 {
-            return Err(Error::Range);
-        }
-        let weights = Weights::of(identifier)?;
-        let value = field::from_signed(value.into());
-        Ok(Product {
-            value: field::mul(value, self.mask(&weights)),
-            bits: [bits, 0],
-            weights,
-        })
+    /// The cell of a value under an identifier that no other cell has; 0 for 0.
+    pub fn seal(&self, identifier: u64, value: i64) -> u128 {
+        field::mul(field::from_signed(value.into()), self.mask(identifier).0)
     }
 
-    /// The value.
-    ///
-    /// # Errors
-    /// [`Error::Range`] if there is none in the range that its bits tell: it was not computed
-    /// from cells of this column.
-    pub fn open(&self, product: &Product) -> Result<Ratio, Error> {
-        let mask = self.mask(&product.weights);
-        let value = field::mul(product.value, field::inverse(mask));
-        ratio(value, product.bits)
-    }
-
-    fn mask(&self, weights: &Weights) -> u128 {
-        weights.iter().fold(1, |product, (number, weight)| {
-            // Any number of the field but 0.
-            let mask = self.0.mask(number) % (P - 1) + 1;
-            let mask = if weight < 0 {
-                field::inverse(mask)
-            } else {
-                mask
-            };
-            field::mul(product, field::pow(mask, weight.unsigned_abs().into()))
-        })
+    /// The mask of a cell.
+    pub fn mask(&self, identifier: u64) -> Mask {
+        // Any number of the field but 0.
+        Mask(self.0.mask(identifier) % (P - 1) + 1)
     }
 }
 
-impl Product {
-    /// The product of both.
-    ///
-    /// # Errors
-    /// [`Error::Range`] if it could have too many bits.
-    pub fn times(&self, other: &Product) -> Result<Product, Error> {
-        self.combine(
-            other.value,
-            other.bits,
-            self.weights.plus(&other.weights, 1)?,
-        )
+/// The product of two cells, or of what was computed of them. Needs no key.
+///
+/// # Errors
+/// [`Error::Malformed`] if one is no number of the field.
+pub fn times(a: u128, b: u128) -> Result<u128, Error> {
+    if a >= P || b >= P {
+        return Err(Error::Malformed);
     }
-
-    /// The quotient.
-    ///
-    /// # Errors
-    /// [`Error::DivisionByZero`], [`Error::Range`] if it could have too many bits.
-    pub fn over(&self, other: &Product) -> Result<Product, Error> {
-        if other.value == 0 {
-            return Err(Error::DivisionByZero);
-        }
-        let [numerator, denominator] = other.bits;
-        let inverse = field::inverse(other.value);
-        // A denominator of no bits is 1.
-        let bits = [denominator, numerator];
-        self.combine(inverse, bits, self.weights.plus(&other.weights, -1)?)
-    }
-
-    fn combine(&self, value: u128, bits: [u16; 2], weights: Weights) -> Result<Product, Error> {
-        let bits = [self.bits[0] + bits[0], self.bits[1] + bits[1]];
-        if bits[0] + bits[1] > BITS_MAX {
-            return Err(Error::Range);
-        }
-        Ok(Product {
-            value: field::mul(self.value, value),
-            bits,
-            weights,
-        })
-    }
-
-    /// Bytes: value `u128`, bits of numerator and denominator `u16` each; then the masks as
-    /// in [`crate::additive::Sum::to_bytes`].
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let mut out = self.value.to_le_bytes().to_vec();
-        for bits in self.bits {
-            out.extend_from_slice(&bits.to_le_bytes());
-        }
-        self.weights.write(&mut out);
-        out
-    }
-
-    /// What [`Product::to_bytes`] wrote.
-    ///
-    /// # Errors
-    /// [`Error::Malformed`].
-    pub fn from_bytes(bytes: &[u8]) -> Result<Product, Error> {
-        let (head, weights) = bytes
-            .split_first_chunk::<HEAD_BYTES>()
-            .ok_or(Error::Malformed)?;
-        let [value @ .., n0, n1, d0, d1] = *head;
-        let value = u128::from_le_bytes(value);
-        let bits = [u16::from_le_bytes([n0, n1]), u16::from_le_bytes([d0, d1])];
-        let fits = bits[0]
-            .checked_add(bits[1])
-            .is_some_and(|all| all <= BITS_MAX);
-        if value >= P || !fits {
-            return Err(Error::Malformed);
-        }
-        Ok(Product {
-            value,
-            bits,
-            weights: Weights::read(weights)?,
-        })
-    }
+    Ok(field::mul(a, b))
 }
 
-/// The fraction within these bits that a number of the field stands for: the extended
-/// algorithm of Euclid, ended where the remainder is a numerator.
-fn ratio(value: u128, bits: [u16; 2]) -> Result<Ratio, Error> {
-    let largest = |bits: u16| (1_u128 << bits) - 1;
-    let (most, denominator_most) = (largest(bits[0]), largest(bits[1]).max(1));
-    let (mut before, mut rest) = (P, value);
-    let (mut factor_before, mut factor) = (0_i128, 1_i128);
-    while rest > most {
-        let quotient = before / rest;
-        (before, rest) = (rest, before % rest);
-        let step = i128::try_from(quotient)
-            .ok()
-            .and_then(|q| q.checked_mul(factor));
-        let next = step.and_then(|step| factor_before.checked_sub(step));
-        (factor_before, factor) = (factor, next.ok_or(Error::Range)?);
+/// The value of a cell, or of a product, with the masks of its factors, whose sizes are at most 2 to the
+/// power `bits` together. Of two values of 63 bits a product of 2^126 opens as another one of 126 bits.
+///
+/// # Errors
+/// [`Error::Malformed`] if it is no number of the field, [`Error::Range`] if it has more bits: it was not
+/// computed from these cells, or its factors can have too many.
+pub fn open(product: u128, masks: &[Mask], bits: u16) -> Result<i128, Error> {
+    if product >= P {
+        return Err(Error::Malformed);
     }
-    // A negative number is near the prime: look there, too.
-    let negative = P - value;
-    if denominator_most == 1 && value != 0 && negative <= most {
-        return signed(negative, -1, 1);
-    }
-    if factor == 0 || factor.unsigned_abs() > denominator_most {
+    if bits > BITS_MAX {
         return Err(Error::Range);
     }
-    signed(rest, factor.signum(), factor.unsigned_abs())
-}
-
-fn signed(size: u128, sign: i128, denominator: u128) -> Result<Ratio, Error> {
-    let size = i128::try_from(size).map_err(|_| Error::Range)?;
-    Ok(Ratio {
-        numerator: sign * size,
-        denominator,
-    })
+    let mask = masks.iter().fold(1, |all, mask| field::mul(all, mask.0));
+    let value = field::mul(product, field::inverse(mask));
+    let value = match value > P / 2 {
+        true => -(P - value).cast_signed(),
+        false => value.cast_signed(),
+    };
+    if value.unsigned_abs() > 1 << bits {
+        return Err(Error::Range);
+    }
+    Ok(value)
 }

@@ -1,7 +1,7 @@
 //! Sums and products of cells open to what the values give, and cells hide them.
 
 use encodings::additive::{Additive, Sum};
-use encodings::multiplicative::{Multiplicative, Product, Ratio};
+use encodings::multiplicative::{self, Mask, Multiplicative};
 use encodings::{ColumnKeys, Error};
 use proptest::prelude::*;
 
@@ -9,13 +9,6 @@ type Done = Result<(), Box<dyn std::error::Error>>;
 
 fn keys() -> ColumnKeys {
     ColumnKeys::new(&[7; 32], ["public", "emp", "pay"], 0)
-}
-
-fn whole(numerator: i128) -> Ratio {
-    Ratio {
-        numerator,
-        denominator: 1,
-    }
 }
 
 proptest! {
@@ -36,19 +29,25 @@ proptest! {
         prop_assert_eq!(key.open(&sum), expected);
     }
 
-    /// Products and quotients of three values, with signs, in lowest terms.
+    /// Products of factors of two columns, with signs and zeros, in any order.
     #[test]
-    fn products(a in -4000..4000_i64, b in -4000..4000_i64, c in 1..4000_i64, minus: bool) {
-        let key = Multiplicative::new(&keys())?;
-        let c = if minus { -c } else { c };
-        let cell = |identifier, value| key.seal(identifier, value, 12);
-        let product = cell(9, a)?.times(&cell(4, b)?)?;
-        prop_assert_eq!(key.open(&product)?, whole(i128::from(a * b)));
-        let quotient = Product::from_bytes(&product.over(&cell(5, c)?)?.to_bytes())?;
-        let Ratio { numerator, denominator } = key.open(&quotient)?;
-        let denominator = i128::try_from(denominator)?;
-        prop_assert_eq!(numerator * i128::from(c), i128::from(a * b) * denominator);
-        prop_assert!(denominator <= i128::from(c.unsigned_abs()));
+    fn products(
+        factors in proptest::collection::vec((-4000..4000_i64, any::<u64>(), any::<bool>()), 1..10)
+    ) {
+        let other = ColumnKeys::numbered(&[7; 32], 17, 3, 0);
+        let keys = [Multiplicative::new(&keys())?, Multiplicative::new(&other)?];
+        let (mut product, mut masks, mut expected) = (1, Vec::new(), 1);
+        for (value, identifier, which) in &factors {
+            let key = &keys[usize::from(*which)];
+            product = multiplicative::times(key.seal(*identifier, *value), product)?;
+            masks.push(key.mask(*identifier));
+            expected *= i128::from(*value);
+        }
+        let bits = 12 * masks.len() as u16;
+        prop_assert_eq!(multiplicative::open(product, &masks, bits)?, expected);
+        masks.pop();
+        let fewer = multiplicative::open(product, &masks, bits);
+        prop_assert!(expected == 0 || fewer != Ok(expected));
     }
 
     /// Any bytes are an error or a cell, never a panic.
@@ -59,10 +58,16 @@ proptest! {
             let _ = Additive::new(&keys())?.open(&sum);
             let _ = sum.plus(&sum).and_then(|twice| twice.times(i64::MIN));
         }
-        if let Ok(product) = Product::from_bytes(&bytes) {
-            prop_assert_eq!(product.to_bytes(), bytes);
-            let _ = Multiplicative::new(&keys())?.open(&product);
-            let _ = product.times(&product).and_then(|square| square.over(&product));
+        if let Some((bytes, rest)) = bytes.split_first_chunk::<16>() {
+            let product = u128::from_le_bytes(*bytes);
+            let bits = rest.first().copied().unwrap_or(0).into();
+            let masks: Vec<Mask> = rest
+                .iter()
+                .map(|byte| Ok(Multiplicative::new(&keys())?.mask((*byte).into())))
+                .collect::<Result<_, Error>>()?;
+            let opened = multiplicative::open(product, &masks, bits);
+            prop_assert!(opened.is_err() || product <= i128::MAX.cast_unsigned() && bits <= 126);
+            prop_assert_eq!(multiplicative::times(product, product).is_ok(), product < (1 << 127) - 1);
         }
     }
 }
@@ -79,14 +84,6 @@ fn consecutive_rows_collapse() -> Done {
     }
     let sum = parts[0].plus(&parts[1])?;
     assert_eq!((sum.masks(), key.open(&sum)), (2, 15_000));
-    let product = Multiplicative::new(&keys())?;
-    let mut all = product.seal(1, 2, 2)?;
-    for identifier in 2..=60 {
-        all = all.times(&product.seal(identifier, 2, 2)?)?;
-    }
-    assert_eq!(product.open(&all)?, whole(1 << 60));
-    // Value, bits, two masks.
-    assert_eq!(all.to_bytes().len(), 20 + 2 * 16);
     Ok(())
 }
 
@@ -94,15 +91,27 @@ fn consecutive_rows_collapse() -> Done {
 #[test]
 fn limits() -> Done {
     let key = Multiplicative::new(&keys())?;
-    assert_eq!(key.seal(1, 8, 3).err(), Some(Error::Range));
-    assert_eq!(key.seal(1, i64::MIN, 63).err(), Some(Error::Range));
-    assert_eq!(key.seal(0, 1, 8).err(), Some(Error::Range));
-    let large = key.seal(1, i64::MIN, 64)?;
-    assert_eq!(key.open(&large)?, whole(i128::from(i64::MIN)));
-    assert_eq!(large.times(&large).err(), Some(Error::Range));
-    let zero = key.seal(2, 0, 8)?;
-    assert_eq!(key.open(&zero)?, whole(0));
-    assert_eq!(large.over(&zero).err(), Some(Error::DivisionByZero));
+    let least = key.seal(1, i64::MIN);
+    let open = |product, identifiers: &[u64], bits| {
+        let masks: Vec<Mask> = identifiers.iter().map(|i| key.mask(*i)).collect();
+        multiplicative::open(product, &masks, bits)
+    };
+    assert_eq!(open(least, &[1], 63), Ok(i64::MIN.into()));
+    assert_eq!(open(least, &[1], 62), Err(Error::Range));
+    assert_eq!(open(key.seal(0, 8), &[0], 3), Ok(8));
+    assert_eq!(open(key.seal(2, 9), &[2], 3), Err(Error::Range));
+    let largest = key.seal(3, i64::MAX);
+    let square = multiplicative::times(largest, largest)?;
+    assert_eq!(open(square, &[3, 3], 126), Ok(i128::from(i64::MAX).pow(2)));
+    assert_eq!(open(square, &[3, 3], 127), Err(Error::Range));
+    let both = multiplicative::times(largest, least)?;
+    let expected = i128::from(i64::MAX) * i128::from(i64::MIN);
+    assert_eq!(open(both, &[3, 1], 126), Ok(expected));
+    // The only product that is none of the field's signed numbers: it is none of an int8 either way.
+    let square = multiplicative::times(least, least)?;
+    assert_eq!(open(square, &[1, 1], 126), Ok(1 - (1 << 126)));
+    assert_eq!(key.seal(2, 0), 0);
+    assert_eq!(open(0, &[2], 8), Ok(0));
     let add = Additive::new(&keys())?;
     assert_eq!(add.seal(0, 1).err(), Some(Error::Range));
     let many = add.seal(1, 1)?.times(i64::MAX)?;
@@ -119,7 +128,7 @@ fn cells_look_random() -> Done {
     for identifier in 1..=1000 {
         let cells = [
             add.seal(identifier, 5)?.to_bytes(),
-            multiply.seal(identifier, 5, 3)?.to_bytes(),
+            multiply.seal(identifier, 5).to_le_bytes().to_vec(),
         ];
         for (ones, cell) in ones.iter_mut().zip(cells) {
             for (bit, count) in ones.iter_mut().enumerate() {
@@ -140,10 +149,85 @@ fn other_keys() -> Done {
     let other = ColumnKeys::new(&[7; 32], ["public", "emp", "bonus"], 0);
     let cell = Additive::new(&keys())?.seal(3, 5200)?;
     assert_ne!(Additive::new(&other)?.open(&cell), 5200);
-    let cell = Multiplicative::new(&keys())?.seal(3, 5200, 13)?;
+    let cell = Multiplicative::new(&keys())?.seal(3, 5200);
+    let mask = Multiplicative::new(&other)?.mask(3);
+    assert_eq!(multiplicative::open(cell, &[mask], 13), Err(Error::Range));
+    Ok(())
+}
+
+/// Half of the cells are squares in the field, whether the value is one or not. With masks of a part
+/// of the field only, as powers of a number are, each cell would tell it of its value.
+#[test]
+fn cells_hide_squares() -> Done {
+    const P: u128 = (1 << 127) - 1;
+    let square = |cell: u128| -> Result<bool, Error> {
+        let (mut power, mut rest, mut base) = (1, P / 2, cell);
+        while rest > 0 {
+            if rest & 1 == 1 {
+                power = multiplicative::times(power, base)?;
+            }
+            base = multiplicative::times(base, base)?;
+            rest >>= 1;
+        }
+        Ok(power == 1)
+    };
+    // 2 is a square modulo 2^127 - 1, 3 and -1 are not.
     assert_eq!(
-        Multiplicative::new(&other)?.open(&cell).err(),
-        Some(Error::Range)
+        (square(2)?, square(3)?, square(P - 1)?),
+        (true, false, false)
     );
+    let key = Multiplicative::new(&keys())?;
+    for value in [1, 2, 3, -1, 5200] {
+        let mut squares = 0;
+        for identifier in 0..1000 {
+            squares += u32::from(square(key.seal(identifier, value))?);
+        }
+        assert!(
+            (405..=595).contains(&squares),
+            "{squares} of 1000 of {value}"
+        );
+    }
+    Ok(())
+}
+
+/// Cells of one value spread evenly over the field, and so do those of another: 64 parts of it, and
+/// the chi-squared statistic with 63 degrees of freedom (mean 63, standard deviation 11).
+#[test]
+fn cells_spread_evenly() -> Done {
+    let key = Multiplicative::new(&keys())?;
+    for value in [1, -1, 2, i64::MIN] {
+        let mut parts = [0_i32; 64];
+        for identifier in 0..6400 {
+            parts[(key.seal(identifier, value) >> 121) as usize] += 1;
+        }
+        let statistic = parts.iter().map(|n| (n - 100).pow(2)).sum::<i32>() / 100;
+        assert!((25..=130).contains(&statistic), "{statistic} for {value}");
+    }
+    Ok(())
+}
+
+/// Computed by another program (HKDF-SHA-256 and AES-128 of Python's and OpenSSL's).
+#[test]
+fn test_vectors() -> Done {
+    let key = Multiplicative::new(&ColumnKeys::numbered(&[7; 32], 17, 3, 0))?;
+    for (identifier, value, cell) in [
+        (0, 1, 0x5d8aea4d48d7020f7d860ec01f68512b),
+        (1, 1, 0x3ab86c05215f24d40232c9a68231ec1f),
+        (2, -1, 0x7bfcbacb3a4f114a74bd7c5eee80a10b),
+        (12345678901, 5200, 0x30c28b08ca07cab39c656bf4b7a08e29),
+        (
+            9223372036854775813,
+            i64::MIN,
+            0x666f0fc23e6e0c532a84eb536aa61943,
+        ),
+        (
+            18446744073709551615,
+            9223372036854775807,
+            0x687f3027149bc90ca819ed0f07f82cb4,
+        ),
+        (9, 0, 0x00000000000000000000000000000000),
+    ] {
+        assert_eq!(key.seal(identifier, value), cell);
+    }
     Ok(())
 }

@@ -429,14 +429,14 @@ const SECOND_NAMES: [&str; 2] = ["_operand", "_count"];
 /// The longer of two that begin alike comes first.
 const FAMILIES: [&str; 3] = ["enc_", "rnd_det_", "rnd_"];
 const ARRAYS: [&str; 3] = ["_enc_", "_rnd_det_", "_rnd_"];
-/// Prefixes of types of encodings, and of their sums.
+/// Prefixes of types of encodings, and of results that are computed of them.
 const SOFT: &str = "soft_";
-const SOFT_SUM: &str = "soft_sum_";
+pub(crate) const SOFT_RESULTS: [&str; 2] = ["soft_sum_", "soft_product_"];
 
-/// The type of the values that a type of encodings with this name, or of their sums, represents.
+/// The type of the values that a type of encodings with this name, or of results, represents.
 fn soft_code(t: &TypeRecord, name: &str) -> Option<TypeCode> {
-    let name = name
-        .strip_prefix(SOFT_SUM)
+    let result = SOFT_RESULTS.iter().find_map(|r| name.strip_prefix(r));
+    let name = result
         .or_else(|| name.strip_prefix(SOFT))
         .filter(|_| t.namespace == PG_CATALOG)?;
     TypeCode::ALL

@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         for code in TYPES {
-            for encodings in 1..8_u32 {
+            for encodings in 1..16_u32 {
                 let shape = match code {
                     TypeCode::Numeric => shape(10, 2).unwrap_or(0),
                     TypeCode::Text if encodings & u32::from(ORD) != 0 => 12,
@@ -113,7 +113,7 @@ mod tests {
         for wrong in [
             "enc_int4",
             "soft_int4(",
-            "soft_int4(eq,mul)",
+            "soft_int4(eq,div)",
             "soft_int4(key_524288)",
         ] {
             assert_eq!(parse(wrong), None, "{wrong}");

@@ -22,6 +22,7 @@ impl Infer<'_> {
         };
         match kind {
             NodeEnum::SelectStmt(s) => {
+                self.yields = s.into_clause.is_none();
                 let cols = self.select(s)?.shown();
                 if s.into_clause.is_none() {
                     self.shown(&cols, node)?;
@@ -33,6 +34,7 @@ impl Infer<'_> {
             | NodeEnum::UpdateStmt(_)
             | NodeEnum::DeleteStmt(_)
             | NodeEnum::MergeStmt(_) => {
+                self.yields = true;
                 let cols = self.query_node(node)?.shown();
                 self.shown(&cols, node)?;
                 self.results = self.given(&cols);
@@ -313,6 +315,7 @@ impl Infer<'_> {
         let Some(query) = v.query.as_deref() else {
             return Ok(Extra::default());
         };
+        self.yields = true;
         let cols = self.query_node(query)?;
         for option in &v.options {
             self.visit_option(option);

@@ -4,10 +4,11 @@
 mod common;
 use common::{check, refused, show};
 use contract::TypeCode;
-use contract::soft::{ADD, EQ, ORD};
+use contract::soft::{ADD, EQ, MUL, ORD};
 use rewrite::{Column, ColumnType, Prepared, Refusal, Relation, Schema, analyze, analyze_with};
 
-/// `t (i soft_int4 key 1, j soft_int4 key 2, s soft_text key 3, p int4, note text, e enc_text)`.
+/// `t (i soft_int4 key 1, j soft_int4 key 2, s soft_text key 3, p int4, note text, e enc_text,
+/// f soft_int4(mul) key 4, g soft_int8(mul) key 5)`.
 fn schema() -> Schema {
     let mut schema = Schema::default();
     schema.set_search_path(["public"]);
@@ -21,6 +22,8 @@ fn schema() -> Schema {
         ("p", ColumnType::Plain(23, "int4".into())),
         ("note", ColumnType::Plain(25, "text".into())),
         ("e", ColumnType::Enc(TypeCode::Text)),
+        ("f", soft(TypeCode::Int4, MUL, 4)),
+        ("g", soft(TypeCode::Int8, MUL, 5)),
     ];
     let column = |(at, (name, ty)): (usize, (&str, ColumnType))| Column {
         name: name.into(),
@@ -159,4 +162,44 @@ fn prepared_statements() {
     assert!(!left.contains("5 +"), "{left}");
     let list = "PREPARE a AS SELECT p FROM t WHERE i = ANY ($1)";
     assert!(executed(list, "EXECUTE a (ARRAY[5, 6])").is_err());
+}
+
+/// Where a product is a result, its literals are factors; elsewhere the keeper opens the values.
+#[test]
+fn products() {
+    check(
+        &schema(),
+        &[
+            (
+                "SELECT f * 5, g / $1, f * g * 2 FROM t",
+                "SELECT f  OPERATOR(pg_catalog.@*)  '<<soft_int4 factor int4:5>>'::soft_int4, g  OPERATOR(pg_catalog.@/)  $1::soft_int8, f  OPERATOR(pg_catalog.@*)  g  OPERATOR(pg_catalog.@*)  '<<soft_int4 factor int4:2>>'::soft_int4 FROM t",
+            ),
+            (
+                "SELECT x FROM (SELECT 1.5 * f AS x FROM t) v",
+                "SELECT x FROM (SELECT '<<soft_numeric factor numeric:1.5>>'::soft_numeric  OPERATOR(pg_catalog.@*)  f AS x FROM t) v",
+            ),
+            (
+                "SELECT p FROM t WHERE f * 5 > 7",
+                "SELECT p FROM t WHERE f * '<<int4:5>>'::enc_int4 > '<<int4:7>>'::enc_int4",
+            ),
+            (
+                "SELECT sum(f * 5), i * 3 FROM t",
+                "SELECT sum(f * '<<int4:5>>'::enc_int4), i * '<<int4:3>>'::enc_int4 FROM t",
+            ),
+        ],
+    );
+    refused(
+        &schema(),
+        &[
+            "SELECT f * f * g FROM t",
+            "SELECT f / f * f FROM t",
+            "SELECT f * f * p FROM t",
+            "SELECT f * f * i FROM t",
+            "SELECT g * g * 2 FROM t",
+            "SELECT f * 77777, 77777 FROM t",
+            "SELECT f * $1, g * $1 FROM t",
+            "SELECT x FROM (SELECT f * f AS x FROM t) v WHERE x > 5",
+            "SELECT p FROM t WHERE f @* 5 IS NULL",
+        ],
+    );
 }

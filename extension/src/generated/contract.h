@@ -367,13 +367,21 @@
 #define CFD_SOFT_AVERAGE 83
 #define CFD_SOFT_HEADER_BYTES 8
 #define CFD_SOFT_LENGTH_BYTES 4
+#define CFD_SOFT_PRODUCT 84
+#define CFD_SOFT_QUOTIENT 85
 #define CFD_SOFT_ADD_BYTES 24
+#define CFD_SOFT_MUL_BYTES 24
+#define CFD_SOFT_PRODUCT_BYTES 2
+#define CFD_SOFT_PART_BYTES 18
+#define CFD_SOFT_FACTOR_BYTES 16
+#define CFD_SOFT_FACTORS_MAX 126
 #define CFD_SOFT_LEFT_BYTES 17
 #define CFD_SOFT_RIGHT_BYTES 4
 #define CFD_SOFT_NONCE_BYTES 16
 #define CFD_SOFT_EQ 1
 #define CFD_SOFT_ORD 2
 #define CFD_SOFT_ADD 4
+#define CFD_SOFT_MUL 8
 #define CFD_SOFT_KEY_BITS 19
 #define CFD_SOFT_SHAPE_SHIFT 19
 #define CFD_SOFT_ENCODINGS_SHIFT 27
@@ -386,15 +394,16 @@
 #define CFD_SOFT_ENCODINGS(X) \
 	X(1, "eq") \
 	X(2, "ord") \
-	X(4, "add")
+	X(4, "add") \
+	X(8, "mul")
 
 /* Types of the family: code, digits of the order, what it can have, what it has */
 #define CFD_SOFT_TYPES(X) \
 	X(1, 2, 3, 1) \
-	X(2, 4, 7, 7) \
-	X(3, 8, 7, 7) \
-	X(4, 16, 7, 7) \
-	X(7, 16, 7, 7) \
+	X(2, 4, 15, 7) \
+	X(3, 8, 15, 7) \
+	X(4, 16, 15, 7) \
+	X(7, 16, 15, 7) \
 	X(8, 0, 3, 1) \
 	X(12, 8, 3, 3) \
 	X(14, 16, 3, 3)

@@ -365,13 +365,14 @@ check_operator(Oid operator, List *args)
 	if (operator < FirstNormalObjectId || list_length(args) != 2)
 		return;
 	code = cfd_soft_code(exprType(left));
-	if (code == 0)
+	name = get_opname(operator);
+	/* Factors may have different keys. */
+	if (code == 0 || name == NULL || name[0] == '@')
 		return;
 	right = lsecond(args);
 	if (cfd_soft_code(exprType(right)) == code)
 		want_one_key(left, right);
-	name = get_opname(operator);
-	if (name == NULL || (name[0] != '<' && name[0] != '>') || strcmp(name, "<>") == 0)
+	if ((name[0] != '<' && name[0] != '>') || strcmp(name, "<>") == 0)
 		return;
 	if (!stands_alone(left) || stands_alone(right))
 		want_order(left);
@@ -390,7 +391,8 @@ lacks_encoding(const OpExpr *expr)
 	uint8		wanted;
 	int32		modifier;
 
-	if (name == NULL || list_length(expr->args) != 2 || cfd_soft_code(exprType(linitial(expr->args))) == 0)
+	if (name == NULL || name[0] == '@' || list_length(expr->args) != 2 ||
+		cfd_soft_code(exprType(linitial(expr->args))) == 0)
 		return false;
 	for (int i = 0; i < 2 && column == NULL; i++)
 	{

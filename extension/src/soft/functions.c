@@ -125,7 +125,7 @@ cfd_soft_fit(PG_FUNCTION_ARGS)
 	PG_RETURN_DATUM(PG_GETARG_DATUM(0));
 }
 
-/* ---------- output, including sums ---------- */
+/* ---------- output, including results ---------- */
 
 PG_FUNCTION_INFO_V1(cfd_soft_out);
 Datum
@@ -154,13 +154,13 @@ cfd_soft_send(PG_FUNCTION_ARGS)
 	PG_RETURN_BYTEA_P(pq_endtypsend(&buffer));
 }
 
-PG_FUNCTION_INFO_V1(cfd_soft_sum_in);
+PG_FUNCTION_INFO_V1(cfd_soft_result_in);
 Datum
-cfd_soft_sum_in(PG_FUNCTION_ARGS)
+cfd_soft_result_in(PG_FUNCTION_ARGS)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-			 errmsg("sums of encoded values cannot be taken in"),
+			 errmsg("sums and products of encoded values cannot be taken in"),
 			 errhint("They are results only.")));
 }
 

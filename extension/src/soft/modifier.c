@@ -81,7 +81,7 @@ read_encoding(const char *word)
 		if (strcmp(word, names[i].name) == 0)
 			return names[i].encoding;
 	}
-	refuse_modifier(word, "A modifier is an encoding (eq, ord, ord_8, add) or the number of a key (key_17).");
+	refuse_modifier(word, "A modifier is an encoding (eq, ord, ord_8, add, mul) or the number of a key (key_17).");
 }
 
 static int32

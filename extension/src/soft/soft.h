@@ -65,6 +65,7 @@ typedef struct CfdSoft
 	const unsigned char *right;
 	int			digits;
 	const unsigned char *add;	/* NULL without an additive encoding */
+	const unsigned char *mul;	/* NULL without a multiplicative encoding */
 } CfdSoft;
 
 /* value.c: decodes a value. Returns false if it is malformed. */

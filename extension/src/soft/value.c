@@ -57,15 +57,23 @@ cfd_soft_read(CfdSoft *value, const unsigned char *bytes, Size length)
 		length -= left + right;
 	}
 	/*
-	 * A value to compare with a column has no additive encoding, even if the
-	 * column has one.
+	 * A value to compare with a column has neither of these, even if the
+	 * column has.
 	 */
 	if (value->encodings & CFD_SOFT_ADD)
 	{
-		if (length != CFD_SOFT_ADD_BYTES)
+		if (length < CFD_SOFT_ADD_BYTES)
 			return false;
 		value->add = bytes;
-		length = 0;
+		bytes += CFD_SOFT_ADD_BYTES;
+		length -= CFD_SOFT_ADD_BYTES;
+	}
+	if (value->encodings & CFD_SOFT_MUL)
+	{
+		if (length < CFD_SOFT_MUL_BYTES)
+			return false;
+		value->mul = bytes;
+		length -= CFD_SOFT_MUL_BYTES;
 	}
 	return length == 0;
 }

@@ -1,8 +1,8 @@
 -- What the forms are about, in the family soft_.
-CREATE TABLE p (id int PRIMARY KEY, name soft_text(eq, ord_32, key_901), n soft_int8(key_902),
+CREATE TABLE p (id int PRIMARY KEY, name soft_text(eq, ord_32, key_901), n soft_int8(eq, ord, add, mul, key_902),
     d soft_date(key_903), vc soft_text(eq, ord_32, key_901), note text);
 CREATE TABLE q (id int, name soft_text(eq, ord_32, key_901) UNIQUE,
-    n soft_int8(key_902) CHECK (n > 5));
+    n soft_int8(eq, ord, add, mul, key_902) CHECK (n > 5));
 CREATE TABLE r (name soft_text(eq, ord_32, key_901) NOT NULL REFERENCES q (name));
 CREATE FUNCTION same(a enc_text) RETURNS enc_text LANGUAGE sql RETURN a;
 CREATE FUNCTION either(a enc_text, b enc_text DEFAULT 'none') RETURNS enc_text LANGUAGE sql

@@ -1,12 +1,12 @@
 //! The family `soft_`: its types, operators, operator classes and aggregates in SQL.
 //!
-//! Operators are between values of one type: columns of two types have no common key. Sums have
-//! types of their own, which are results only.
+//! Comparisons are between values of one type: columns of two types have no common key. Sums, products
+//! and quotients have types of their own, which are results only.
 
 use super::operands::{NUMBERS, OTHERS, operand};
 use crate::types;
 use contract::TypeCode;
-use contract::soft::{ADD, SUMS, TYPES, digits, possible};
+use contract::soft::{ADD, FACTORS, SUMS, TYPES, digits, possible, product_type};
 use std::fmt::Write;
 
 /// Comparisons: C name, operator, commutator, negator, estimators, B-tree strategy.
@@ -59,13 +59,55 @@ pub(super) fn sql() -> String {
     }
     for t in SUMS {
         let name = format!("pg_catalog.soft_sum_{}", t.plain_name());
-        definition(&mut out, &name, 'n', "sum_in", false);
+        definition(&mut out, &name, 'n', "result_in", false);
     }
+    for t in FACTORS {
+        definition(&mut out, &product(t), 'n', "result_in", false);
+    }
+    out.push_str("\n-- Products\n");
+    products(&mut out);
     out.push_str("\n-- Aggregates\n");
     for t in TYPES {
         aggregates(&mut out, t);
     }
     out
+}
+
+fn product(t: TypeCode) -> String {
+    format!("pg_catalog.soft_product_{}", t.plain_name())
+}
+
+/// Factors are multiplied from left to right, as the operators are written. A product of integers has
+/// its type's range, so what would make it wider is not multiplied with it.
+fn products(out: &mut String) {
+    let column = |t: TypeCode| format!("pg_catalog.{}", t.soft_name());
+    for a in FACTORS {
+        for b in FACTORS {
+            let Some(t) = product_type(a, b) else {
+                continue;
+            };
+            let result = product(t);
+            operator(out, "@*", "multiply", [&column(a), &column(b)], &result);
+            if t == a {
+                operator(out, "@*", "multiply", [&product(a), &column(b)], &result);
+                operator(out, "@*", "multiply", [&column(b), &product(a)], &result);
+            }
+            for left in [column(a), product(a)] {
+                for right in [column(b), product(b)] {
+                    operator(out, "@/", "divide", [&left, &right], &result);
+                }
+            }
+        }
+    }
+}
+
+fn operator(out: &mut String, name: &str, symbol: &str, [a, b]: [&str; 2], ret: &str) {
+    let head = format!("pg_catalog.soft_{symbol}({a}, {b})");
+    function(out, &head, ret, symbol, " STRICT COST 3");
+    let _ = writeln!(
+        out,
+        "CREATE OPERATOR pg_catalog.{name} (FUNCTION = pg_catalog.soft_{symbol}, LEFTARG = {a}, RIGHTARG = {b});"
+    );
 }
 
 /// The casts that open a cell, if the keeper has the column's key.

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use client::{Failure, Protected};
 use contract::TypeCode;
-use contract::soft::Purpose;
+use contract::soft::{Purpose, factor_rank};
 use rewrite::{ParamUse, PreparedInfo, StatementKind};
 
 use super::analysis::{Outcome, Text};
@@ -444,6 +444,18 @@ impl Core {
                 .hint("Leave the type of the parameter undeclared.")),
             },
         };
+        // The server takes it for the column's type, and PostgreSQL's product would have a wider one.
+        if purpose == Purpose::Multiply
+            && said.is_none()
+            && factor_rank(code) > factor_rank(column.code)
+        {
+            let (name, other) = (column.code.plain_name(), code.plain_name());
+            return Err(Failure::new(
+                "0A000",
+                format!("confide: a parameter of type {other} is multiplied with a column of type {name}"),
+            )
+            .hint(format!("Write its type behind it: ::{other}.")));
+        }
         Stats::add(&self.shared.stats.sealed, 1);
         self.session.encode(column, (purpose, code), given, out)
     }

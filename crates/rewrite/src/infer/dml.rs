@@ -89,7 +89,7 @@ impl Infer<'_> {
             }
             Some(NodeEnum::SelectStmt(q)) => {
                 self.nameless += 1;
-                let cols = self.select(q);
+                let cols = self.without_products(|infer| infer.select(q));
                 self.nameless -= 1;
                 let mut cols = cols?;
                 if !q.values_lists.is_empty() {
@@ -306,7 +306,7 @@ impl Infer<'_> {
                     return Ok(Val::plain(None));
                 };
                 self.nameless += 1;
-                let cols = self.query_node(query);
+                let cols = self.without_products(|infer| infer.query_node(query));
                 self.nameless -= 1;
                 let cols = cols?;
                 match cols.list.get(at) {

@@ -24,13 +24,19 @@ impl Infer<'_> {
     }
 
     pub fn expr(&mut self, node: &Node) -> Res<Val> {
-        self.depth += 1;
-        if self.depth > DEPTH_MAX {
-            return Err(Refusal::new("54001", "the statement is too complex"));
-        }
+        self.deeper()?;
         let val = self.expr_inner(node);
         self.depth -= 1;
         val
+    }
+
+    /// One level down.
+    pub fn deeper(&mut self) -> Res<()> {
+        self.depth += 1;
+        match self.depth > DEPTH_MAX {
+            true => Err(Refusal::new("54001", "the statement is too complex")),
+            false => Ok(()),
+        }
     }
 
     fn expr_inner(&mut self, node: &Node) -> Res<Val> {
@@ -291,7 +297,7 @@ impl Infer<'_> {
             return Ok(Val::plain(None));
         };
         self.nameless += 1;
-        let cols = self.query_node(select);
+        let cols = self.without_products(|infer| infer.query_node(select));
         self.nameless -= 1;
         let cols = cols?;
         match s.sub_link_type() {

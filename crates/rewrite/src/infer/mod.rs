@@ -24,6 +24,7 @@ mod oper;
 mod ordered_set;
 mod others;
 mod plain;
+mod product;
 mod range;
 mod select;
 mod sets;
@@ -94,6 +95,9 @@ pub(crate) struct Infer<'a> {
     pub conditions: usize,
     /// Within an operator that compares by order.
     pub ordering: bool,
+    /// The results of the query go to the client in rows, so there can be products of encodings among
+    /// them.
+    pub yields: bool,
     /// Output columns whose names the edits may change.
     pub named_targets: Vec<NamedTarget>,
     /// The results that the client gets ([`crate::Statement::results`]).
@@ -141,6 +145,7 @@ impl<'a> Infer<'a> {
             torn: None,
             conditions: 0,
             ordering: false,
+            yields: false,
             named_targets: Vec::new(),
             results: None,
             cursors: Vec::new(),

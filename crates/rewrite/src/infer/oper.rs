@@ -106,7 +106,7 @@ impl Infer<'_> {
         ))
     }
 
-    fn binary(&mut self, name: &str, l: &Val, r: &Val, at: i32) -> Res<Val> {
+    pub fn binary(&mut self, name: &str, l: &Val, r: &Val, at: i32) -> Res<Val> {
         let (l, r) = &Self::opened_both(name, l, r);
         let shaped = |v: &Val| {
             matches!(

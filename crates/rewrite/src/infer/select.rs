@@ -67,7 +67,10 @@ impl Infer<'_> {
         if let Some(condition) = s.where_clause.as_deref() {
             self.condition(condition)?;
         }
-        let cols = self.target_list(&s.target_list)?;
+        let cols = match s.distinct_clause.is_empty() {
+            true => self.target_list(&s.target_list)?,
+            false => self.without_products(|infer| infer.target_list(&s.target_list))?,
+        };
         self.group_clause(&s.group_clause, &cols)?;
         if let Some(condition) = s.having_clause.as_deref() {
             self.condition(condition)?;
@@ -106,7 +109,7 @@ impl Infer<'_> {
                 cols.open = crate::scope::riskier(cols.open.as_ref(), star.open.as_ref()).cloned();
                 continue;
             }
-            let val = self.expr(value)?;
+            let val = self.result(value)?;
             self.keep_name(target, value);
             let name = if target.name.is_empty() {
                 figure_name(value)
@@ -228,8 +231,9 @@ impl Infer<'_> {
             return Ok(Cols::default());
         };
         let (one, other) = (left, right);
-        let left = self.select(left)?;
-        let right = self.select(right)?;
+        let (left, right) = self.without_products(|infer| -> Res<_> {
+            Ok((infer.select(left)?, infer.select(right)?))
+        })?;
         self.cast_arm(one, &left, &right);
         self.cast_arm(other, &right, &left);
         self.unite(&left, &right)

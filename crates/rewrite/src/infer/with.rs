@@ -118,14 +118,14 @@ impl Infer<'_> {
         let (Some(left), Some(right)) = (s.larg.as_deref(), s.rarg.as_deref()) else {
             return Ok(Cols::default());
         };
-        let cols = self.select(left)?;
+        let cols = self.without_products(|infer| infer.select(left))?;
         let mut cols = self.named(cols, &cte.aliascolnames);
         for _ in 0..2 {
             let depth = self.ctes.len();
             let mut seen = cols.clone();
             seen.list.extend(followed(cte));
             self.ctes.push((cte.ctename.clone(), Some(Rc::new(seen))));
-            let more = self.select(right)?;
+            let more = self.without_products(|infer| infer.select(right))?;
             self.ctes.truncate(depth);
             cols = self.unite(&cols, &more)?;
         }

@@ -179,6 +179,7 @@ pub fn show(sql: &str, statement: &Statement) -> String {
                     Purpose::Order => " ordered",
                     Purpose::Each => " each",
                     Purpose::Store => " stored",
+                    Purpose::Multiply => " factor",
                 },
                 said.map_or("", TypeCode::plain_name),
                 String::from_utf8_lossy(text)
