@@ -26,7 +26,6 @@ mod error;
 mod fitted;
 mod handshake;
 mod lease;
-mod product;
 mod quoted;
 mod session;
 pub mod soft;

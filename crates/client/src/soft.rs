@@ -28,7 +28,9 @@ use encodings::ore::{Ore, digits};
 use values::{Env, Numeric, Value};
 use zeroize::Zeroizing;
 
-use crate::{Failure, product};
+use crate::Failure;
+
+mod product;
 
 /// A block has 2 to this power identifiers of cells that are added or multiplied.
 const BLOCK_BITS: u32 = 20;

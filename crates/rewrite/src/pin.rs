@@ -12,7 +12,6 @@
 //!
 //! Invariant: no relation of a [`crate::Schema`] with a pin has a pinned column that is plain.
 
-use crate::catalog::SOFT_RESULTS;
 use crate::relation::{ColumnType, Relation};
 use crate::report::FunctionRecord;
 use crate::soft_type;
@@ -220,7 +219,9 @@ fn parse_line(line: &str) -> Option<Line> {
     let (ty, place) = (words.next()?, words.next()?.parse().ok()?);
     // The binder does not distinguish values of `enc_` and `rnd_`.
     let code = |name: &str| TypeCode::from_protected_name(name);
-    let result = SOFT_RESULTS.iter().find_map(|r| ty.strip_prefix(r));
+    let result = soft_type::SOFT_RESULTS
+        .iter()
+        .find_map(|r| ty.strip_prefix(r));
     let soft = result.map_or_else(|| ty.to_owned(), |name| format!("soft_{name}"));
     let ty = match (soft_type::parse(&soft), ty.strip_prefix('_')) {
         (Some((code, modifier)), _) => ColumnType::Soft(code, modifier),

@@ -11,7 +11,7 @@ use crate::value::{Class, Val};
 use contract::soft::{self, Purpose};
 use pg_query::protobuf::{
     AlterObjectSchemaStmt, CreateFunctionStmt, CreateTableAsStmt, ExecuteStmt, IntoClause,
-    ObjectType, PrepareStmt, RangeVar, RenameStmt, ViewStmt, a_const,
+    ObjectType, PrepareStmt, RangeVar, RenameStmt, SelectStmt, ViewStmt, a_const,
 };
 use pg_query::{Node, NodeEnum};
 
@@ -21,15 +21,7 @@ impl Infer<'_> {
             return Ok(Extra::default());
         };
         match kind {
-            NodeEnum::SelectStmt(s) => {
-                self.yields = s.into_clause.is_none();
-                let cols = self.select(s)?.shown();
-                if s.into_clause.is_none() {
-                    self.shown(&cols, node)?;
-                    self.results = self.given(&cols);
-                }
-                Ok(self.created(s.into_clause.as_deref(), &cols))
-            }
+            NodeEnum::SelectStmt(s) => self.selected(s, node),
             NodeEnum::InsertStmt(_)
             | NodeEnum::UpdateStmt(_)
             | NodeEnum::DeleteStmt(_)
@@ -77,6 +69,16 @@ impl Infer<'_> {
             NodeEnum::CreateFunctionStmt(f) => self.created_routine(f, kind),
             _ => self.definition(node),
         }
+    }
+
+    fn selected(&mut self, s: &SelectStmt, node: &Node) -> Res<Extra> {
+        self.yields = s.into_clause.is_none();
+        let cols = self.select(s)?.shown();
+        if s.into_clause.is_none() {
+            self.shown(&cols, node)?;
+            self.results = self.given(&cols);
+        }
+        Ok(self.created(s.into_clause.as_deref(), &cols))
     }
 
     fn created_routine(&mut self, f: &CreateFunctionStmt, kind: &NodeEnum) -> Res<Extra> {
