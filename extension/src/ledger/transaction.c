@@ -20,6 +20,7 @@
 #include "access/xact.h"
 #include "catalog/pg_am.h"
 #include "ledger/ledger.h"
+#include "session/answers.h"
 #include "session/channel.h"
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
@@ -134,6 +135,8 @@ cfd_ledger_before_commit(void)
 	cfd_begin();
 	if (generation != cfd_channel.generation)
 		keeper_lost();
+	/* What waits in the ring can be dealt with before we have the lock. */
+	cfd_channel_publish_requests();
 	lock_order(&tag);
 	sealed = true;
 	do

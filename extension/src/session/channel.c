@@ -38,6 +38,8 @@
  * the ring.
  */
 #define QUIET_BYTES 4096
+/* ... or this many of messages that have no effect before the commit. */
+#define DEFERRED_BYTES (16 * 1024)
 #define HINT_GONE "The statement had no effect; check that confide-keeper runs, then try again."
 /* Interval, in ms, at which a wait with a time limit looks at the clock. */
 #define LOOK_MS 100
@@ -443,6 +445,22 @@ cfd_send(uint16 kind, const void *fixed, uint32 fixed_length, const void *tail, 
 {
 	write_message(kind, fixed, fixed_length, tail, tail_length, false);
 	ch.outstanding = true;
+}
+
+void
+cfd_send_deferred(uint16 kind, const void *fixed, uint32 fixed_length, const void *tail, uint64 tail_length)
+{
+	bool		held = ch.held;
+
+	if (fixed_length + tail_length > CFD_MESSAGE_BODY_MAX)
+		too_long();
+	cfd_begin();
+	if (ch.requests.mine - ch.requests.announced < DEFERRED_BYTES)
+		ch.held = true;
+	(void) cfd_write_prepared(kind, fixed, fixed_length, tail, tail_length, false);
+	if (!held)
+		ch.held = false;
+	ch.deferred = true;
 }
 
 void

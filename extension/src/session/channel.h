@@ -183,18 +183,11 @@ extern void cfd_send(uint16 kind, const void *fixed, uint32 fixed_length,
 					 const void *tail, uint64 tail_length);
 /*
  * As cfd_send, for what has no effect before the commit: its error is told
- * then, unless an answer brings it earlier, and no statement waits for it.
+ * then, unless an answer brings it earlier, and no statement waits for it. Much
+ * of it may wait in the ring before a sleeping keeper is woken.
  */
-static inline void
-cfd_send_deferred(uint16 kind, const void *fixed, uint32 fixed_length, const void *tail, uint64 tail_length)
-{
-	bool		outstanding = cfd_channel.outstanding;
-
-	cfd_send(kind, fixed, fixed_length, tail, tail_length);
-	cfd_channel.outstanding = outstanding;
-	cfd_channel.deferred = true;
-}
-
+extern void cfd_send_deferred(uint16 kind, const void *fixed, uint32 fixed_length,
+							  const void *tail, uint64 tail_length);
 /*
  * As cfd_send, for a message about "rows" rows. For many rows a sleeping
  * keeper is woken at once, even if the message itself is short because it
