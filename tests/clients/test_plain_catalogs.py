@@ -97,13 +97,22 @@ def test_describe_and_dump(tool, shown, schema):
 
 
 def test_pin(stack, tool, shown, schema, tmp_path):
-    """A pin that is made through such a proxy has the protected columns."""
+    """A pin that is made through such a proxy has the protected columns and routines, like one that
+    is made at the server."""
+    tool.execute(
+        "CREATE FUNCTION more(a enc_int4, b int DEFAULT 3, OUT c enc_int4, OUT d protected) "
+        "LANGUAGE sql AS $$ SELECT a + a, protected FROM protected WHERE id = b $$"
+    )
     confide = stack.data.parent / "bin" / "confide"
     file = tmp_path / "pin"
     command = [confide, "pin", file, "--dbname", shown, "--bindir", PG_BIN]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert f"{schema}.protected.day enc_date 9" in file.read_text()
+    assert f"{schema}.more routine " in file.read_text()
+    command = [confide, "pin", file, "--check", "--dbname", stack.dba_url, "--bindir", PG_BIN]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
 
 
 def test_other_users(stack, app):

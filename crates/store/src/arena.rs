@@ -105,9 +105,8 @@ fn made<'a>(
 ) -> Result<&'a mut [Label; SLOTS], Error> {
     if labels.is_none() {
         account.take(LABELS_BYTES)?;
-        *labels = Some(Box::new([0; SLOTS]));
     }
-    labels.as_deref_mut().ok_or_else(error::no_such_value)
+    Ok(labels.get_or_insert_with(|| Box::new([0; SLOTS])))
 }
 
 /// Replaces the contents of a slot; returns the number of bytes that this has freed.

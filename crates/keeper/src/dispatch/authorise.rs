@@ -52,10 +52,9 @@ impl Asked {
         Asked(u64::from(program) << (2 * PARTITION_BITS) | operands)
     }
 
-    /// The highest bits of a product depend on all bits of its factors.
     #[inline]
     fn place(self) -> usize {
-        let bits = self.0.wrapping_mul(SPREAD) >> (u64::BITS - LATEST.ilog2());
+        let bits = self.0 >> (2 * PARTITION_BITS) ^ self.0 >> PARTITION_BITS ^ self.0;
         bits as usize % LATEST
     }
 }
@@ -103,10 +102,8 @@ impl Remembered {
     }
 }
 
-/// Number of entries that are found without hashing: a power of two.
+/// Number of entries that are found without hashing.
 const LATEST: usize = 8;
-/// An odd number of which the bits are spread (2^64 divided by the golden ratio).
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 /// If there are more numbers of tokens, they are dropped together with the key of the tokens.
 const TOKENS_MAX: usize = 4096;
 
@@ -303,28 +300,21 @@ impl Connection {
     /// there is one operand, the other is `INVALID`.
     #[inline]
     pub(super) fn authorise_row(&self, program: u32, fids: [Fid; 2]) -> Result<Label, Failure> {
-        match self.known_row(program, fids) {
-            Some(label) => Ok(label),
-            None => self.authorise_other_row(program, fids),
-        }
-    }
-
-    /// The same for what was found to be authorised and needs no question about viewers.
-    #[inline]
-    fn known_row(&self, program: u32, fids: [Fid; 2]) -> Option<Label> {
         if !self.is_bound() {
-            return Some(0);
+            return Ok(0);
         }
-        let asked = self.asked(program, fids).ok()?;
-        let (known, operands) = self.latest.rows.get(asked.place())?.get();
-        let seen = !operands.one_column || !self.keeper.viewers.any();
-        (known == asked && seen).then_some(operands.label)
-    }
-
-    #[inline]
-    fn asked(&self, program: u32, [a, b]: [Fid; 2]) -> Result<Asked, Failure> {
-        let operands = [self.source(a)?, self.source(b)?];
-        Ok(Asked::new(program, operands))
+        let [a, b] = fids;
+        let asked = Asked::new(program, [self.source(a)?, self.source(b)?]);
+        if let Some((known, operands)) = self.latest.rows.get(asked.place()).map(Cell::get)
+            && known == asked
+        {
+            // Who sees a column is asked each time.
+            if operands.one_column {
+                self.may_view(operands.label)?;
+            }
+            return Ok(operands.label);
+        }
+        self.authorise_other_row(program, fids, asked)
     }
 
     /// Where an operand is from, for [`Asked`].
@@ -337,15 +327,12 @@ impl Connection {
     }
 
     #[cold]
-    fn authorise_other_row(&self, program: u32, fids: [Fid; 2]) -> Result<Label, Failure> {
-        let asked = self.asked(program, fids)?;
-        if let Some((known, operands)) = self.latest.rows.get(asked.place()).map(Cell::get)
-            && known == asked
-        {
-            // Who sees a column is asked each time.
-            self.may_view(operands.label)?;
-            return Ok(operands.label);
-        }
+    fn authorise_other_row(
+        &self,
+        program: u32,
+        fids: [Fid; 2],
+        asked: Asked,
+    ) -> Result<Label, Failure> {
         let operation = self.keeper.table.operation(program);
         let operation = operation.ok_or_else(fail::no_such_program)?;
         let operands = self.operands_of_row(&fids)?;
