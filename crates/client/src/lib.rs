@@ -21,6 +21,7 @@ mod carried;
 pub mod copy;
 mod delivered;
 pub mod description;
+mod encodable;
 mod encode;
 mod error;
 mod fitted;

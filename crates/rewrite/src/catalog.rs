@@ -391,9 +391,8 @@ const SECOND_NAMES: [&str; 2] = ["_operand", "_count"];
 /// The longer of two that begin alike comes first.
 const FAMILIES: [&str; 3] = ["enc_", "rnd_det_", "rnd_"];
 const ARRAYS: [&str; 3] = ["_enc_", "_rnd_det_", "_rnd_"];
-/// Prefixes of types of encodings, and of results that are computed of them.
+/// Prefix of types of encodings.
 const SOFT: &str = "soft_";
-pub(crate) const SOFT_RESULTS: [&str; 2] = ["soft_sum_", "soft_product_"];
 
 /// The type of the values that a type of encodings with this name, or of results, represents.
 fn soft_code(t: &TypeRecord, name: &str) -> Option<TypeCode> {

@@ -9,9 +9,8 @@
 //!
 //! Invariant: no relation of a [`crate::Schema`] with a pin has a pinned column that is plain.
 
-use crate::catalog::SOFT_RESULTS;
 use crate::relation::{ColumnType, Relation};
-use crate::soft_type;
+use crate::soft_type::{self, SOFT_RESULTS};
 use contract::TypeCode;
 use std::collections::HashMap;
 use std::sync::Arc;

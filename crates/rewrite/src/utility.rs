@@ -21,25 +21,15 @@ impl Infer<'_> {
             return Ok(Extra::default());
         };
         match kind {
+            NodeEnum::SelectStmt(s) if s.into_clause.is_none() => self.answered(node),
             NodeEnum::SelectStmt(s) => {
-                self.yields = s.into_clause.is_none();
                 let cols = self.select(s)?.shown();
-                if s.into_clause.is_none() {
-                    self.shown(&cols, node)?;
-                    self.results = self.given(&cols);
-                }
                 Ok(self.created(s.into_clause.as_deref(), &cols))
             }
             NodeEnum::InsertStmt(_)
             | NodeEnum::UpdateStmt(_)
             | NodeEnum::DeleteStmt(_)
-            | NodeEnum::MergeStmt(_) => {
-                self.yields = true;
-                let cols = self.query_node(node)?.shown();
-                self.shown(&cols, node)?;
-                self.results = self.given(&cols);
-                Ok(Extra::default())
-            }
+            | NodeEnum::MergeStmt(_) => self.answered(node),
             NodeEnum::ExplainStmt(e) => self.explained(e, prepared),
             NodeEnum::PrepareStmt(p) => self.prepare(p, prepared),
             NodeEnum::ExecuteStmt(e) => self.execute(e, prepared),
@@ -269,6 +259,15 @@ impl Infer<'_> {
         Ok(Extra::default())
     }
 
+    /// A statement whose rows go to the client.
+    fn answered(&mut self, node: &Node) -> Res<Extra> {
+        let cols = self.yielding(true, |infer| infer.query_node(node))?;
+        let cols = cols.shown();
+        self.shown(&cols, node)?;
+        self.results = self.given(&cols);
+        Ok(Extra::default())
+    }
+
     fn create_as(&mut self, c: &CreateTableAsStmt, prepared: &Prepared) -> Res<Extra> {
         let Some(query) = c.query.as_deref() else {
             return Ok(Extra::default());
@@ -315,8 +314,7 @@ impl Infer<'_> {
         let Some(query) = v.query.as_deref() else {
             return Ok(Extra::default());
         };
-        self.yields = true;
-        let cols = self.query_node(query)?;
+        let cols = self.yielding(true, |infer| infer.query_node(query))?;
         for option in &v.options {
             self.visit_option(option);
         }
