@@ -12,6 +12,7 @@ use crate::relation::{Column, ColumnType, Relation};
 use crate::report::{FunctionRecord, Record, RelationRecord, TypeRecord};
 use crate::schema::{RoutineBody, Schema, UserFunction};
 use crate::shards::Shards;
+use crate::soft_type::SOFT_RESULTS;
 use contract::TypeCode;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
