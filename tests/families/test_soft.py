@@ -461,7 +461,7 @@ def test_refused(app):
         ("CREATE TABLE u (x soft_text(eq, ord_0))", "22023", "ord_0"),
         ("CREATE TABLE u (x soft_int4(ord_8))", "22023", "ord_8"),
         ("CREATE TABLE u (x soft_numeric)", "22023"),
-        ("CREATE TABLE u (x soft_int4(mul))", "22023", "mul"),
+        ("CREATE TABLE u (x soft_int4(div))", "22023", "div"),
         ("CREATE TABLE u AS SELECT max(i) FROM t", "0A000", "key"),
     ]:
         found, text = refusal(app, query)

@@ -25,12 +25,11 @@ use encodings::additive::{self, Additive};
 use encodings::det::Det;
 use encodings::multiplicative::Multiplicative;
 use encodings::ore::{Ore, digits};
-use values::{Env, Numeric, Value};
+use values::{Env, Value};
 use zeroize::Zeroizing;
 
-use crate::Failure;
-
-mod product;
+use crate::encodable::{assigned, converts, damaged, decimal, modifier, numeric, other_type};
+use crate::{Failure, product};
 
 /// A block has 2 to this power identifiers of cells that are added or multiplied.
 const BLOCK_BITS: u32 = 20;
@@ -44,11 +43,11 @@ pub struct Keyring {
 }
 
 /// The schemes of one column.
-pub(crate) struct Coders {
+struct Coders {
     det: Det,
     ore: Ore,
     additive: Additive,
-    pub(crate) multiplicative: Multiplicative,
+    multiplicative: Multiplicative,
     /// The next identifier, and the end of its block.
     identifiers: Mutex<(u64, u64)>,
 }
@@ -122,7 +121,11 @@ impl Keyring {
     /// Returns the value of a cell, a sum, a product or a quotient.
     pub fn open(&self, cell: &[u8], env: &Env) -> Result<Value, Failure> {
         if let [PRODUCT | QUOTIENT, ..] = cell {
-            return product::open(self, cell, env);
+            let mask = |code, shape, key, identifier| {
+                let coders = self.coders(code, shape, key)?;
+                Ok(coders.multiplicative.mask(identifier))
+            };
+            return product::open(&mask, cell, env);
         }
         let (head, rest) = cell
             .split_first_chunk::<HEADER_BYTES>()
@@ -181,12 +184,7 @@ impl Keyring {
         Ok(text)
     }
 
-    pub(crate) fn coders(
-        &self,
-        code: TypeCode,
-        shape: u8,
-        key: u32,
-    ) -> Result<Arc<Coders>, Failure> {
+    fn coders(&self, code: TypeCode, shape: u8, key: u32) -> Result<Arc<Coders>, Failure> {
         let mut columns = self.columns.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(coders) = columns.get(&(code, shape, key)) {
             return Ok(coders.clone());
@@ -240,32 +238,6 @@ pub(crate) fn plain_modifier(code: TypeCode, of_column: i32) -> i32 {
     Column::of(code, of_column).map_or(-1, modifier)
 }
 
-/// The modifier of the plain type.
-fn modifier(column: Column) -> i32 {
-    column
-        .precision_and_scale()
-        .map_or(-1, |(precision, scale)| {
-            ((i32::from(precision) << 16) | i32::from(scale)) + 4
-        })
-}
-
-/// Converts a value for storage in a column, like PostgreSQL.
-pub(crate) fn assigned(column: Column, value: Value) -> Result<Value, Failure> {
-    let value = match value.type_code() == column.code {
-        true => value,
-        false if converts(value.type_code(), column.code) => {
-            values::apply(Op::Cast, column.code, 0, &[&value], &Env::default())?
-        }
-        false => return Err(other_type(column, value.type_code())),
-    };
-    Ok(values::apply_typmod(
-        value,
-        column.code,
-        modifier(column),
-        false,
-    )?)
-}
-
 /// Returns the same value in the column's type, if the type can represent it.
 fn compared(column: Column, value: Value) -> Result<Value, Failure> {
     let from = value.type_code();
@@ -313,30 +285,6 @@ fn check_ordered(column: Column, value: &Value) -> Result<(), Failure> {
     }
 }
 
-fn is_number(code: TypeCode) -> bool {
-    matches!(
-        code,
-        TypeCode::Int2 | TypeCode::Int4 | TypeCode::Int8 | TypeCode::Numeric
-    )
-}
-
-pub(crate) fn converts(from: TypeCode, to: TypeCode) -> bool {
-    is_number(from) && is_number(to)
-}
-
-pub(crate) fn numeric(value: &Value) -> Result<Value, Failure> {
-    if let Value::Numeric(_) = value {
-        return Ok(value.clone());
-    }
-    Ok(values::apply(
-        Op::Cast,
-        TypeCode::Numeric,
-        0,
-        &[value],
-        &Env::default(),
-    )?)
-}
-
 fn plain(column: Column, value: &Value) -> Option<Plain> {
     let (bytes, digits, number) = match value {
         Value::Bool(b) => (vec![u8::from(*b)], digits::signed([u8::from(*b)]), 0),
@@ -371,20 +319,6 @@ fn plain(column: Column, value: &Value) -> Option<Plain> {
     })
 }
 
-/// `number` × 10^-`scale`.
-pub(crate) fn decimal(number: i128, scale: usize) -> Result<Value, Failure> {
-    let digits = format!("{:0>1$}", number.unsigned_abs(), scale + 1);
-    let (whole, fraction) = digits
-        .split_at_checked(digits.len() - scale)
-        .ok_or_else(damaged)?;
-    let sign = if number < 0 { "-" } else { "" };
-    let text = match fraction {
-        "" => format!("{sign}{whole}"),
-        _ => format!("{sign}{whole}.{fraction}"),
-    };
-    Ok(Value::Numeric(Numeric::parse(text.as_bytes(), -1)?))
-}
-
 fn random<const N: usize>() -> Result<[u8; N], Failure> {
     let mut bytes = [0; N];
     rand::fill(&mut bytes)
@@ -399,24 +333,10 @@ fn broken(error: encodings::Error) -> Failure {
     )
 }
 
-pub(crate) fn damaged() -> Failure {
-    Failure::new("XX001", "confide: a cell of the family soft_ does not open")
-        .hint("It is damaged, or was encoded under another master key.")
-}
-
 fn unfit(column: Column) -> Failure {
     let name = column.code.soft_name();
     Failure::new(
         "22003",
         format!("confide: a value does not fit into type {name}"),
     )
-}
-
-pub(crate) fn other_type(column: Column, from: TypeCode) -> Failure {
-    let (name, from) = (column.code.soft_name(), from.plain_name());
-    Failure::new(
-        "0A000",
-        format!("confide: a value of type {from} meets a column of type {name}"),
-    )
-    .hint("Write it without a type, or with the column's plain type.")
 }

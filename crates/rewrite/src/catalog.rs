@@ -12,7 +12,7 @@ use crate::relation::{Column, ColumnType, Relation};
 use crate::report::{FunctionRecord, Record, RelationRecord, TypeRecord};
 use crate::schema::{RoutineBody, Schema, UserFunction};
 use crate::shards::Shards;
-use crate::soft_type;
+use crate::soft_type::SOFT_RESULTS;
 use contract::TypeCode;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -430,13 +430,12 @@ const SECOND_NAMES: [&str; 2] = ["_operand", "_count"];
 /// The longer of two that begin alike comes first.
 const FAMILIES: [&str; 3] = ["enc_", "rnd_det_", "rnd_"];
 const ARRAYS: [&str; 3] = ["_enc_", "_rnd_det_", "_rnd_"];
-/// Prefixes of types of encodings, and of results that are computed of them.
+/// Prefix of types of encodings.
 const SOFT: &str = "soft_";
+
 /// The type of the values that a type of encodings with this name, or of results, represents.
 fn soft_code(t: &TypeRecord, name: &str) -> Option<TypeCode> {
-    let result = soft_type::SOFT_RESULTS
-        .iter()
-        .find_map(|r| name.strip_prefix(r));
+    let result = SOFT_RESULTS.iter().find_map(|r| name.strip_prefix(r));
     let name = result
         .or_else(|| name.strip_prefix(SOFT))
         .filter(|_| t.namespace == PG_CATALOG)?;

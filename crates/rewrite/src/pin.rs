@@ -14,7 +14,7 @@
 
 use crate::relation::{ColumnType, Relation};
 use crate::report::FunctionRecord;
-use crate::soft_type;
+use crate::soft_type::{self, SOFT_RESULTS};
 use aws_lc_rs::digest::{SHA256, digest};
 use contract::TypeCode;
 use std::collections::HashMap;
@@ -219,9 +219,7 @@ fn parse_line(line: &str) -> Option<Line> {
     let (ty, place) = (words.next()?, words.next()?.parse().ok()?);
     // The binder does not distinguish values of `enc_` and `rnd_`.
     let code = |name: &str| TypeCode::from_protected_name(name);
-    let result = soft_type::SOFT_RESULTS
-        .iter()
-        .find_map(|r| ty.strip_prefix(r));
+    let result = SOFT_RESULTS.iter().find_map(|r| ty.strip_prefix(r));
     let soft = result.map_or_else(|| ty.to_owned(), |name| format!("soft_{name}"));
     let ty = match (soft_type::parse(&soft), ty.strip_prefix('_')) {
         (Some((code, modifier)), _) => ColumnType::Soft(code, modifier),

@@ -8,7 +8,7 @@ use contract::soft::{
     SHAPE_SHIFT, TYPES, shape, usual,
 };
 
-/// Prefixes of the types of results.
+/// Prefixes of types of results that are computed of encodings.
 pub(crate) const SOFT_RESULTS: [&str; 2] = ["soft_sum_", "soft_product_"];
 
 /// Parses a type with its modifier: `soft_numeric(10,2,eq,key_17)`. `None` if it is not a type of

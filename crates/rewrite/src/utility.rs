@@ -11,7 +11,7 @@ use crate::value::{Class, Val};
 use contract::soft::{self, Purpose};
 use pg_query::protobuf::{
     AlterObjectSchemaStmt, CreateFunctionStmt, CreateTableAsStmt, ExecuteStmt, IntoClause,
-    ObjectType, PrepareStmt, RangeVar, RenameStmt, SelectStmt, ViewStmt, a_const,
+    ObjectType, PrepareStmt, RangeVar, RenameStmt, ViewStmt, a_const,
 };
 use pg_query::{Node, NodeEnum};
 
@@ -21,17 +21,15 @@ impl Infer<'_> {
             return Ok(Extra::default());
         };
         match kind {
-            NodeEnum::SelectStmt(s) => self.selected(s, node),
+            NodeEnum::SelectStmt(s) if s.into_clause.is_none() => self.answered(node),
+            NodeEnum::SelectStmt(s) => {
+                let cols = self.select(s)?.shown();
+                Ok(self.created(s.into_clause.as_deref(), &cols))
+            }
             NodeEnum::InsertStmt(_)
             | NodeEnum::UpdateStmt(_)
             | NodeEnum::DeleteStmt(_)
-            | NodeEnum::MergeStmt(_) => {
-                self.yields = true;
-                let cols = self.query_node(node)?.shown();
-                self.shown(&cols, node)?;
-                self.results = self.given(&cols);
-                Ok(Extra::default())
-            }
+            | NodeEnum::MergeStmt(_) => self.answered(node),
             NodeEnum::ExplainStmt(e) => self.explained(e, prepared),
             NodeEnum::PrepareStmt(p) => self.prepare(p, prepared),
             NodeEnum::ExecuteStmt(e) => self.execute(e, prepared),
@@ -69,16 +67,6 @@ impl Infer<'_> {
             NodeEnum::CreateFunctionStmt(f) => self.created_routine(f, kind),
             _ => self.definition(node),
         }
-    }
-
-    fn selected(&mut self, s: &SelectStmt, node: &Node) -> Res<Extra> {
-        self.yields = s.into_clause.is_none();
-        let cols = self.select(s)?.shown();
-        if s.into_clause.is_none() {
-            self.shown(&cols, node)?;
-            self.results = self.given(&cols);
-        }
-        Ok(self.created(s.into_clause.as_deref(), &cols))
     }
 
     fn created_routine(&mut self, f: &CreateFunctionStmt, kind: &NodeEnum) -> Res<Extra> {
@@ -271,6 +259,15 @@ impl Infer<'_> {
         Ok(Extra::default())
     }
 
+    /// A statement whose rows go to the client.
+    fn answered(&mut self, node: &Node) -> Res<Extra> {
+        let cols = self.yielding(true, |infer| infer.query_node(node))?;
+        let cols = cols.shown();
+        self.shown(&cols, node)?;
+        self.results = self.given(&cols);
+        Ok(Extra::default())
+    }
+
     fn create_as(&mut self, c: &CreateTableAsStmt, prepared: &Prepared) -> Res<Extra> {
         let Some(query) = c.query.as_deref() else {
             return Ok(Extra::default());
@@ -317,8 +314,7 @@ impl Infer<'_> {
         let Some(query) = v.query.as_deref() else {
             return Ok(Extra::default());
         };
-        self.yields = true;
-        let cols = self.query_node(query)?;
+        let cols = self.yielding(true, |infer| infer.query_node(query))?;
         for option in &v.options {
             self.visit_option(option);
         }

@@ -37,12 +37,16 @@ impl Infer<'_> {
         }
     }
 
-    /// Analyses a query that must not have products of encodings among its results.
-    pub fn without_products<T>(&mut self, analyse: impl FnOnce(&mut Self) -> T) -> T {
-        let outer = std::mem::replace(&mut self.yields, false);
+    /// Analyses a query that may have products of encodings among its results, or must not.
+    pub fn yielding<T>(&mut self, yields: bool, analyse: impl FnOnce(&mut Self) -> T) -> T {
+        let outer = std::mem::replace(&mut self.yields, yields);
         let result = analyse(self);
         self.yields = outer;
         result
+    }
+
+    pub fn without_products<T>(&mut self, analyse: impl FnOnce(&mut Self) -> T) -> T {
+        self.yielding(false, analyse)
     }
 
     fn factor(&mut self, node: Option<&Node>) -> Res<Factor> {

@@ -13,7 +13,7 @@ use encodings::multiplicative::{self, Mask};
 use values::{Env, Value};
 
 use crate::Failure;
-use crate::soft::{Keyring, assigned, converts, damaged, decimal, numeric, other_type};
+use crate::encodable::{assigned, converts, damaged, decimal, numeric, other_type};
 
 /// A literal or parameter that is multiplied with a column, in the type that the statement gives it. A
 /// numeric has a shape of its own.
@@ -47,16 +47,19 @@ pub(crate) fn factor(column: Column, value: Value) -> Result<(Column, Value), Fa
     Ok((Column { shape, ..column }, Value::Numeric(number)))
 }
 
+/// Gives the mask of a factor: of its type, its shape, the number of its key, its identifier.
+pub(crate) type Masks<'a> = &'a dyn Fn(TypeCode, u8, u32, u64) -> Result<Mask, Failure>;
+
 /// The value of a product or quotient.
-pub(crate) fn open(keyring: &Keyring, cell: &[u8], env: &Env) -> Result<Value, Failure> {
+pub(crate) fn open(mask: Masks<'_>, cell: &[u8], env: &Env) -> Result<Value, Failure> {
     let (head, rest) = cell
         .split_first_chunk::<PRODUCT_BYTES>()
         .ok_or_else(damaged)?;
     let [kind, code] = *head;
-    let (value, rest) = part(keyring, rest)?;
+    let (value, rest) = part(mask, rest)?;
     let value = match kind {
         PRODUCT => value,
-        _ => return quotient(keyring, (code, value), rest, env),
+        _ => return quotient(mask, (code, value), rest, env),
     };
     match (value.type_code() as u8 == code, rest) {
         (true, []) => Ok(value),
@@ -65,12 +68,12 @@ pub(crate) fn open(keyring: &Keyring, cell: &[u8], env: &Env) -> Result<Value, F
 }
 
 fn quotient(
-    keyring: &Keyring,
+    mask: Masks<'_>,
     (code, dividend): (u8, Value),
     rest: &[u8],
     env: &Env,
 ) -> Result<Value, Failure> {
-    let (divisor, []) = part(keyring, rest)? else {
+    let (divisor, []) = part(mask, rest)? else {
         return Err(damaged());
     };
     let of = product_type(dividend.type_code(), divisor.type_code())
@@ -86,7 +89,7 @@ fn quotient(
 }
 
 /// The value of a part, and what follows it.
-fn part<'a>(keyring: &Keyring, bytes: &'a [u8]) -> Result<(Value, &'a [u8]), Failure> {
+fn part<'a>(mask: Masks<'_>, bytes: &'a [u8]) -> Result<(Value, &'a [u8]), Failure> {
     let (head, rest) = bytes
         .split_first_chunk::<PART_BYTES>()
         .ok_or_else(damaged)?;
@@ -110,9 +113,8 @@ fn part<'a>(keyring: &Keyring, bytes: &'a [u8]) -> Result<(Value, &'a [u8]), Fai
         scale += precision_and_scale(shape).map_or(0, |(_, scale)| usize::from(scale));
         if at < within {
             bits += factor_bits(of, shape).ok_or_else(damaged)?;
-            let coders = keyring.coders(of, shape, u32::from_le_bytes([k0, k1, k2, k3]))?;
-            let identifier = u64::from_le_bytes(identifier);
-            masks.push(coders.multiplicative.mask(identifier));
+            let key = u32::from_le_bytes([k0, k1, k2, k3]);
+            masks.push(mask(of, shape, key, u64::from_le_bytes(identifier))?);
         }
     }
     if bits > BITS_MAX {
