@@ -35,10 +35,19 @@ BEGIN
 		'LEFT JOIN pg_catalog.pg_type t ON t.oid = a.atttypid AND t.typnamespace = 11 AND t.typname ~ ''^(enc|rnd|soft)_'' '
 		'LEFT JOIN pg_catalog.pg_type p ON p.typnamespace = 11 AND p.typname = substr(t.typname, strpos(t.typname, ''_'') + 1)',
 		shown);
+	-- What domains are over.
+	SELECT string_agg(CASE attname WHEN 'typbasetype' THEN 'coalesce(p.oid, d.typbasetype) AS typbasetype'
+		ELSE format('d.%I', attname) END, ', ' ORDER BY attnum)
+	INTO shown FROM pg_catalog.pg_attribute WHERE attrelid = 'pg_catalog.pg_type'::regclass AND attnum > 0;
+	EXECUTE format('CREATE VIEW confide.pg_type AS SELECT %s FROM pg_catalog.pg_type d '
+		'LEFT JOIN pg_catalog.pg_type t ON t.oid = d.typbasetype AND t.typnamespace = 11 AND t.typname ~ ''^enc_'' '
+		'LEFT JOIN pg_catalog.pg_type p ON p.typnamespace = 11 AND p.typname = substr(t.typname, strpos(t.typname, ''_'') + 1)',
+		shown);
 	-- PostgreSQL's own view over ours. Its helpers take rows of the catalog.
 	shown := pg_get_viewdef('information_schema.columns'::regclass);
 	FOREACH part SLICE 1 IN ARRAY ARRAY[
 		['pg_attribute a', 'confide.pg_attribute a'],
+		['pg_type t', 'confide.pg_type t'],
 		['information_schema._pg_truetypid(a.*, t.*)', 'CASE WHEN t.typtype = ''d'' THEN t.typbasetype ELSE a.atttypid END'],
 		['information_schema._pg_truetypmod(a.*, t.*)', 'CASE WHEN t.typtype = ''d'' THEN t.typtypmod ELSE a.atttypmod END']]
 	LOOP
@@ -52,5 +61,6 @@ BEGIN
 END
 $do$;
 COMMENT ON VIEW confide.pg_attribute IS 'pg_catalog.pg_attribute with the plain twins of protected types';
+COMMENT ON VIEW confide.pg_type IS 'pg_catalog.pg_type with domains over the plain twins of protected types';
 COMMENT ON VIEW confide.columns IS 'information_schema.columns with the plain twins of protected types';
-GRANT SELECT ON confide.pg_attribute, confide.columns TO PUBLIC;
+GRANT SELECT ON confide.pg_attribute, confide.pg_type, confide.columns TO PUBLIC;

@@ -229,6 +229,29 @@ def test_without_a_client(sides, dba):
     ]
 
 
+def test_plain_catalogs(sides, stack, schema):
+    """Where protected types appear as plain ones, domains are over plain ones. Bug: tools meet a
+    type behind the domain that they do not know."""
+    questions = [
+        "SELECT column_name, data_type, udt_name, numeric_precision, substr(domain_name, 2)"
+        " FROM information_schema.columns WHERE table_name = '{1}t' AND column_name <> 'much'"
+        " ORDER BY ordinal_position",
+        "SELECT format_type(t.typbasetype, t.typtypmod), t.typnotnull FROM pg_catalog.pg_type t"
+        " WHERE t.typtype = 'd' AND t.typname ~ '^{1}(money|name|day|code)$' ORDER BY t.typname",
+    ]
+    with (
+        stack.another_proxy(plain_catalogs="app") as (_, url),
+        psycopg.connect(url, autocommit=True) as tools,
+    ):
+        tools.execute(f'SET search_path = "{schema}"')
+        for question in questions:
+            plain, protected = (
+                tools.execute(question.format(*side)).fetchall() for side in (PLAIN, PROTECTED)
+            )
+            assert protected == plain
+            assert len(plain) >= 4
+
+
 @pytest.mark.parametrize("source", ["proxy", "straight"])
 def test_dump(sides, stack, schema, source):
     """Restored through the proxy, whoever made it. Without a client its checks would say no."""
@@ -247,6 +270,23 @@ def test_dump(sides, stack, schema, source):
             assert both(other, "INSERT INTO {1}t (id) VALUES (9) RETURNING who").rows == [
                 ("nobody",)
             ]
+
+
+def test_planted_checks(app, dba, second):
+    """What a client has not defined or authorised does not see values. Bug: a check that a
+    superuser adds tells the database of each value that is stored."""
+    planted = "CHECK (VALUE + VALUE > VALUE)"
+    app.execute("CREATE DOMAIN d AS enc_int4 CHECK (VALUE > 0)")
+    app.execute("CREATE TABLE w (a d, b enc_int4)")
+    app.execute("INSERT INTO w VALUES (1, 2)")
+    dba.execute(f"ALTER DOMAIN d ADD {planted} NOT VALID")
+    changes = ["INSERT INTO w (a) SELECT b FROM w WHERE a = 1", "UPDATE w SET a = b"]
+    for change in changes:
+        assert run(second, change).sqlstate == "42501"
+    assert run(app, "SELECT a, b FROM w").rows == [("1", "2")]
+    app.execute(f"SELECT confide.authorise('ALTER DOMAIN d ADD {planted}')")
+    for change in changes:
+        assert run(second, change).sqlstate is None
 
 
 def test_refused(app):

@@ -8,7 +8,7 @@ use crate::infer::{Infer, Res, names};
 use crate::refusal::Refusal;
 use crate::relation::{self, ColumnType};
 use crate::scope::{Col, Frame};
-use pg_query::protobuf::{AlterDomainStmt, ConstrType, CreateDomainStmt, TypeName};
+use pg_query::protobuf::{AlterDomainStmt, ConstrType, CreateDomainStmt, RenameStmt, TypeName};
 use pg_query::{Node, NodeEnum};
 use std::rc::Rc;
 
@@ -75,6 +75,19 @@ impl Infer<'_> {
         };
         self.domain_constraint(def, &own, &ty)?;
         Ok(Extra::default())
+    }
+
+    /// The former name stands for the new one, too.
+    pub fn rename_domain(&mut self, r: &RenameStmt) {
+        let Some(NodeEnum::List(path)) = r.object.as_ref().and_then(|o| o.node.as_ref()) else {
+            return;
+        };
+        let path = names(&path.items);
+        let (schema, name) = split(&path);
+        if let Some(former) = self.schema.domain(schema, name) {
+            let now = relation::domain(&former.schema, &r.newname);
+            self.authority.alias(former, [now]);
+        }
     }
 
     /// A constraint or a default, which in `ALTER DOMAIN` is an expression.

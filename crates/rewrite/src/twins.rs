@@ -11,7 +11,9 @@ use crate::tokens::{Tokens, identifier};
 use pg_query::protobuf::Token;
 
 /// Words in a text that asks about the types of columns.
-const WORDS: [&str; 3] = ["pg_attribute", "information_schema", "pg_typeof"];
+const WORDS: [&str; 4] = ["pg_attribute", "information_schema", "pg_typeof", BASE];
+/// Who asks for this of `pg_type` asks what a domain is over.
+const BASE: &str = "typbasetype";
 
 /// Replaces the catalogs by the views.
 pub fn show_plain(sql: &str, statements: &mut [Statement]) {
@@ -71,6 +73,7 @@ fn edits_at(sql: &str, tokens: &Tokens, at: usize) -> Vec<Edit> {
     };
     match (schema.as_deref(), &*name(last)) {
         (None | Some("pg_catalog"), "pg_attribute") => named("confide.pg_attribute"),
+        (None | Some("pg_catalog"), "pg_type") if has(sql, BASE) => named("confide.pg_type"),
         (Some("information_schema"), "columns") => named("confide.columns"),
         (None | Some("pg_catalog"), "pg_typeof") => called(tokens, last, range.start),
         _ => Vec::new(),

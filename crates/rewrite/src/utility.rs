@@ -429,6 +429,10 @@ impl Infer<'_> {
                 vec![Effect::Relation(relation)]
             }
             (ObjectType::ObjectSchema, _) => vec![Effect::Lost],
+            (ObjectType::ObjectDomain, _) => {
+                self.rename_domain(r);
+                vec![Effect::Unsure(r.newname.clone())]
+            }
             _ => vec![Effect::Unsure(r.newname.clone())],
         };
         let extra = self.without_values()?;

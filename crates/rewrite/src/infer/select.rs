@@ -135,13 +135,12 @@ impl Infer<'_> {
                     self.note_plain(&position);
                     self.sorted(output_column(node, cols));
                 }
-                Some(NodeEnum::ColumnRef(c)) => match self.column(c) {
-                    Err(refusal) => match output_column(node, cols) {
-                        None => return Err(refusal),
-                        found => self.sorted(found),
-                    },
-                    Ok(_) => {}
-                },
+                Some(NodeEnum::ColumnRef(c)) => {
+                    if let Err(refusal) = self.column(c) {
+                        let found = output_column(node, cols);
+                        self.sorted(Some(found.ok_or(refusal)?));
+                    }
+                }
                 _ => {
                     self.expr(node)?;
                 }
