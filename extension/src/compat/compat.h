@@ -199,6 +199,16 @@
 #define CFD_DELAY_POINT(analyze) vacuum_delay_point()
 #endif
 
+/*
+ * A path, or a plan, has as many disabled ones in it as the one that it is made from; before 18 its
+ * costs say so.
+ */
+#if PG_VERSION_NUM >= 180000
+#define CFD_DISABLED_AS(path, from) ((path)->disabled_nodes = (from)->disabled_nodes)
+#else
+#define CFD_DISABLED_AS(path, from) ((void) 0)
+#endif
+
 /* The setting's name in hints. */
 #if PG_VERSION_NUM >= 180000
 #define CFD_DATESTYLE "DateStyle"

@@ -129,6 +129,7 @@ cfd_tokens_plan_set_costs(Plan *plan, const Plan *child, int keys)
 	plan->startup_cost = child->startup_cost + cfd_round_trip_cost;
 	plan->total_cost = child->total_cost + cfd_token_cost(child->plan_rows, keys);
 	plan->plan_rows = child->plan_rows;
+	CFD_DISABLED_AS(plan, child);
 	plan->plan_width = child->plan_width + CFD_TOKEN_BYTES;
 }
 
