@@ -13,6 +13,8 @@ enum Form {
     Two,
     /// Two bytes, or three after 0x8F.
     Euc,
+    /// As `Euc`, or three after 0x8E.
+    EucCn,
     /// As `Euc`, or four after 0x8E.
     EucTw,
     /// One byte from 0xA1 to 0xDF, otherwise two.
@@ -88,12 +90,12 @@ impl Runs {
 }
 
 /// The next number, seven bits a byte.
-fn varint(packed: &mut &[u8]) -> Option<u32> {
-    let mut number = 0u32;
-    for shift in (0..32).step_by(7) {
+fn varint(packed: &mut &[u8]) -> Option<u64> {
+    let mut number = 0u64;
+    for shift in (0..64).step_by(7) {
         let (byte, rest) = packed.split_first()?;
         *packed = rest;
-        number |= u32::from(byte & 0x7f) << shift;
+        number |= u64::from(byte & 0x7f) << shift;
         if byte & 0x80 == 0 {
             return Some(number);
         }
@@ -104,7 +106,7 @@ fn varint(packed: &mut &[u8]) -> Option<u32> {
 /// The runs that `packed` in the test has written.
 fn unpack(packed: &mut &[u8]) -> Option<Runs> {
     let mut runs = Runs::default();
-    let (mut from, mut to) = (0u32, 0u32);
+    let (mut from, mut to) = (0u64, 0u64);
     for _ in 0..varint(packed)? {
         let gap = varint(packed)?;
         let step = varint(packed)?;
@@ -114,7 +116,11 @@ fn unpack(packed: &mut &[u8]) -> Option<Runs> {
         };
         from = from.checked_add(gap >> 1)?;
         to = to.checked_add_signed((step >> 1).cast_signed() ^ -(step & 1).cast_signed())?;
-        runs.0.push(Run { from, to, count });
+        runs.0.push(Run {
+            from: u32::try_from(from).ok()?,
+            to: u32::try_from(to).ok()?,
+            count: u32::try_from(count).ok()?,
+        });
         from = from.checked_add(count)?;
         to = to.checked_add(count)?;
     }
@@ -157,7 +163,7 @@ impl Wide {
         let first = bytes.first().copied().unwrap_or_default();
         match (self.form, first) {
             (Form::Sjis, 0xa1..=0xdf) => 1,
-            (Form::Euc | Form::EucTw, 0x8f) => 3,
+            (Form::Euc | Form::EucCn | Form::EucTw, 0x8f) | (Form::EucCn, 0x8e) => 3,
             (Form::EucTw, 0x8e) => 4,
             (Form::Gb18030, _) if bytes.get(1).is_some_and(u8::is_ascii_digit) => 4,
             _ => 2,
@@ -226,7 +232,7 @@ pub(super) static ALL: [Wide; 10] = [
     Wide::new("GBK", Form::Two, include_bytes!("wide/GBK.runs")),
     Wide::new("UHC", Form::Two, include_bytes!("wide/UHC.runs")),
     Wide::new("EUC_KR", Form::Euc, include_bytes!("wide/EUC_KR.runs")),
-    Wide::new("EUC_CN", Form::Two, include_bytes!("wide/EUC_CN.runs")),
+    Wide::new("EUC_CN", Form::EucCn, include_bytes!("wide/EUC_CN.runs")),
     Wide::new("EUC_TW", Form::EucTw, include_bytes!("wide/EUC_TW.runs")),
     Wide::new("JOHAB", Form::Euc, include_bytes!("wide/JOHAB.runs")),
     Wide::new(
