@@ -361,7 +361,7 @@ def test_no_equivalents(stack, connect, table, name):
     assert (wanted[0] == b"22P05") == (name != "GB18030")
     # The proxy ends the session, too.
     got = client.run(b"SELECT e FROM t")
-    assert (wanted[1] or b"").decode() in got.error_message
+    assert (wanted[1] or b"") in got.error_message
     assert (got.status == psycopg.pq.ExecStatus.TUPLES_OK) == (name == "GB18030")
 
 
