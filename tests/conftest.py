@@ -2,12 +2,14 @@
 
 import re
 import shutil
+import subprocess
 import tempfile
+import tomllib
 from pathlib import Path
 
 import psycopg
 import pytest
-from stack import Stack
+from stack import PG_BIN, Stack
 
 
 @pytest.fixture(scope="session")
@@ -81,6 +83,22 @@ def plain_twin(schema, second):
     yield second
     second.execute("SET client_min_messages = warning")
     second.execute(f'DROP SCHEMA "{name}" CASCADE')
+
+
+def pytest_collection_modifyitems(items):
+    """What differs with another version of PostgreSQL must fail there."""
+    said = subprocess.run([PG_BIN / "postgres", "--version"], stdout=subprocess.PIPE, text=True)
+    major = int(re.search(r"\d+", said.stdout)[0])
+    differences = tomllib.loads((Path(__file__).parent / "versions.toml").read_text())
+    reasons = {
+        test: entry["reason"]
+        for entry in differences["differs"]
+        if entry["since"] <= major
+        for test in entry["tests"]
+    }
+    for item in items:
+        if reason := reasons.get(item.nodeid):
+            item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
 
 
 LINES = pytest.StashKey[list]()

@@ -59,6 +59,9 @@ def test_batches_do_not_change_results(filled):
         for batch in BATCHES:
             filled.execute(f"SET confide.result_batch = {batch}")
             outcomes.append(run(filled, query))
+            # Rows of an UPDATE come as they lie in the table, and it moves them.
+            if query.startswith("UPDATE"):
+                outcomes[-1].rows.sort(key=str)
         assert outcomes[0].sqlstate is None
         assert all(outcome == outcomes[0] for outcome in outcomes[1:]), query
 

@@ -454,7 +454,7 @@ compute_widths(VacAttrStats *stats, AnalyzeAttrFetchFunc fetch, int rows, double
 		bool		isnull;
 		Datum		value = fetch(stats, i, &isnull);
 
-		vacuum_delay_point();
+		CFD_DELAY_POINT(true);
 		if (isnull)
 			nulls++;
 		else

@@ -21,6 +21,11 @@
 #include "varatt.h"
 #endif
 
+/* A function that does not return, before its declaration. */
+#if PG_VERSION_NUM < 180000
+#define pg_noreturn pg_attribute_noreturn()
+#endif
+
 /* Number of a backend's PGPROC, an index below CFD_PROC_COUNT. */
 #if PG_VERSION_NUM >= 170000
 #define CFD_PROC_NUMBER(proc) ((int) GetNumberFromPGProc(proc))
@@ -144,6 +149,71 @@
 #define CFD_BT_ELEMENT SK_SEARCHARRAY
 #define CFD_BT_START_ARRAYS(scan, direction) _bt_start_array_keys(scan, direction)
 #define CFD_BT_ADVANCE_ARRAYS(scan, direction) _bt_advance_array_keys(scan, direction)
+#endif
+
+/*
+ * The meanings of a comparison operator, and what one is; needs access/stratnum.h and
+ * utils/lsyscache.h. Those of <, <=, =, >= and > are the strategies of B-trees.
+ */
+#if PG_VERSION_NUM >= 180000
+#define CfdMeaning CompareType
+#define CFD_MEANINGS(operator) get_op_index_interpretation(operator)
+#define CFD_MEANING(meaning) ((int) ((OpIndexInterpretation *) (meaning))->cmptype)
+#define CFD_MEANING_NE COMPARE_NE
+#else
+#define CfdMeaning int16
+#define CFD_MEANINGS(operator) get_op_btree_interpretation(operator)
+#define CFD_MEANING(meaning) (((OpBtreeInterpretation *) (meaning))->strategy)
+#define CFD_MEANING_NE ROWCOMPARE_NE
+#endif
+
+/*
+ * Columns that INTERSECT and EXCEPT compare, their operators and collations; from 18 on there are
+ * two inputs. Needs nodes/plannodes.h.
+ */
+#if PG_VERSION_NUM >= 180000
+#define CFD_SET_COLUMNS(set) (set)->cmpColIdx, (set)->cmpOperators, (set)->cmpCollations
+#else
+#define CFD_SET_COLUMNS(set) (set)->dupColIdx, (set)->dupOperators, (set)->dupCollations
+#endif
+
+/* A table of the query that is not its target; needs executor/executor.h. */
+#if PG_VERSION_NUM >= 180000
+#define CFD_TABLE_OF(estate, entry) ExecGetRangeTableRelation(estate, entry, false)
+#else
+#define CFD_TABLE_OF(estate, entry) ExecGetRangeTableRelation(estate, entry)
+#endif
+
+/* Names and variables of a FROM item's columns; needs parser/parse_relation.h. */
+#if PG_VERSION_NUM >= 180000
+#define CFD_EXPAND_ENTRY(entry, names, vars) \
+	expandRTE(entry, 1, 0, VAR_RETURNING_DEFAULT, -1, false, names, vars)
+#else
+#define CFD_EXPAND_ENTRY(entry, names, vars) expandRTE(entry, 1, 0, -1, false, names, vars)
+#endif
+
+/* Sleeps according to the settings of VACUUM; needs commands/vacuum.h. */
+#if PG_VERSION_NUM >= 180000
+#define CFD_DELAY_POINT(analyze) vacuum_delay_point(analyze)
+#else
+#define CFD_DELAY_POINT(analyze) vacuum_delay_point()
+#endif
+
+/*
+ * A path, or a plan, has as many disabled ones in it as the one that it is made from; before 18 its
+ * costs say so.
+ */
+#if PG_VERSION_NUM >= 180000
+#define CFD_DISABLED_AS(path, from) ((path)->disabled_nodes = (from)->disabled_nodes)
+#else
+#define CFD_DISABLED_AS(path, from) ((void) 0)
+#endif
+
+/* The setting's name in hints. */
+#if PG_VERSION_NUM >= 180000
+#define CFD_DATESTYLE "DateStyle"
+#else
+#define CFD_DATESTYLE "datestyle"
 #endif
 
 /* Creates a wait event set without an owner. */

@@ -66,7 +66,7 @@ page_done(const CfdSearch *search)
 	if (search->page_done != NULL)
 		search->page_done(search->arg);
 	/* Sleeps according to the vacuum cost settings, and checks for interrupts. */
-	vacuum_delay_point();
+	CFD_DELAY_POINT(false);
 }
 
 /* ---------- heap ---------- */

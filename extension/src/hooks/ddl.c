@@ -203,7 +203,7 @@ adapt_create_as(CreateTableAsStmt *create)
 		create->into->accessMethod = pstrdup(METHOD);
 	if (create->objtype == OBJECT_MATVIEW)
 	{
-		(void) make_permanent(create->into->viewQuery, NULL);
+		(void) make_permanent((Node *) create->into->viewQuery, NULL);
 		(void) make_permanent(create->query, NULL);
 	}
 }

@@ -16,6 +16,7 @@
 #include "catalog/namespace.h"
 #include "catalog/pg_type.h"
 #include "cell/cell.h"
+#include "compat/compat.h"
 #include "hooks/hooks.h"
 #include "nodes/parsenodes.h"
 #include "parser/parse_func.h"
@@ -64,7 +65,7 @@ from_place(const Node *expression, Family family)
 	return OidIsValid(function) && family_of(get_func_rettype(function)) == family;
 }
 
-static void refuse_change(const char *column, Family from, Family to) pg_attribute_noreturn();
+pg_noreturn static void refuse_change(const char *column, Family from, Family to);
 
 static void
 refuse_change(const char *column, Family from, Family to)

@@ -16,6 +16,7 @@
 #include "catalog/pg_aggregate.h"
 #include "catalog/pg_type.h"
 #include "cell/cell.h"
+#include "compat/compat.h"
 #include "hooks/hooks.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/parsenodes.h"
@@ -25,7 +26,7 @@
 #include "utils/lsyscache.h"
 #include "utils/typcache.h"
 
-static void ordered_refuse(Oid type) pg_attribute_noreturn();
+pg_noreturn static void ordered_refuse(Oid type);
 
 static void
 ordered_refuse(Oid type)

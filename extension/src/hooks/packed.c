@@ -17,6 +17,7 @@
 #include "access/htup_details.h"
 #include "catalog/pg_type.h"
 #include "cell/cell.h"
+#include "compat/compat.h"
 #include "funcapi.h"
 #include "hooks/hooks.h"
 #include "nodes/nodeFuncs.h"
@@ -98,7 +99,7 @@ in_entry(RangeTblEntry *entry, Part *part)
 	ListCell   *name;
 	ListCell   *var;
 
-	expandRTE(entry, 1, 0, -1, false, &names, &vars);
+	CFD_EXPAND_ENTRY(entry, &names, &vars);
 	forboth(name, names, var, vars)
 	{
 		if (!cfd_family_contains(exprType(lfirst(var))))

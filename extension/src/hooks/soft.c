@@ -23,6 +23,7 @@
 #include "catalog/pg_attribute.h"
 #include "catalog/pg_type.h"
 #include "cell/cell.h"
+#include "compat/compat.h"
 #include "hooks/hooks.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
@@ -341,7 +342,7 @@ want_one_key(Node *left, Node *right)
 			 errhint("Compare columns, not expressions.")));
 }
 
-static void refuse_texts(void) pg_attribute_noreturn();
+pg_noreturn static void refuse_texts(void);
 
 /* The client checks that a literal is short enough to have an exact order; stored texts are not. */
 static void

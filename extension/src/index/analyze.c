@@ -13,6 +13,7 @@
 
 #include "access/relation.h"
 #include "commands/vacuum.h"
+#include "compat/analyze.h"
 #include "compat/compat.h"
 #include "fmgr.h"
 #include "order/ranks.h"
@@ -90,12 +91,6 @@ is_comparable(const VacAttrStats *stats)
 	return read.head.allowed != 0;
 }
 
-static bool
-is_of_index(const VacAttrStats *stats)
-{
-	return get_rel_relkind(stats->attr->attrelid) == RELKIND_INDEX;
-}
-
 static void
 tell_skipped(const VacAttrStats *stats)
 {
@@ -115,6 +110,9 @@ compute(VacAttrStats *stats, AnalyzeAttrFetchFunc fetch, int rows, double total)
 	void	   *extra = stats->extra_data;
 	CfdRanks   *volatile ranks = NULL;
 
+	/* An expression that was not recognised before: its values are temporary. */
+	if (analyzed_column(stats) == NULL)
+		return;
 	if (!is_comparable(stats))
 	{
 		tell_skipped(stats);
@@ -149,7 +147,7 @@ cfd_analyze(PG_FUNCTION_ARGS)
 	Standard   *standard;
 
 	/* The values of an index's expression would be temporary. */
-	if (is_of_index(stats) || !std_typanalyze(stats))
+	if (cfd_expression_is_analyzed(stats) || !std_typanalyze(stats))
 		PG_RETURN_BOOL(false);
 	if (cfd_type_code(stats->attrtypid) != 0)
 	{

@@ -8,7 +8,8 @@
 #define CFD_OPS_PLAIN_H
 
 #include "postgres.h"
+#include "compat/compat.h"
 
-extern void cfd_refuse_constant(uint8 type) pg_attribute_noreturn();
+pg_noreturn extern void cfd_refuse_constant(uint8 type);
 
 #endif

@@ -13,6 +13,7 @@
 
 #include "access/htup_details.h"
 #include "catalog/pg_statistic.h"
+#include "compat/compat.h"
 #include "session/channel.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -228,14 +229,14 @@ make_tests(const List *tests)
 static bool
 kind_of(Oid operator, Kind *kind)
 {
-	List	   *meanings = get_op_btree_interpretation(operator);
+	List	   *meanings = CFD_MEANINGS(operator);
 	int			strategy;
 
 	if (meanings == NIL)
 		return false;
-	strategy = ((OpBtreeInterpretation *) linitial(meanings))->strategy;
+	strategy = CFD_MEANING(linitial(meanings));
 	*kind = strategy == BTEqualStrategyNumber ? OF_EQUALITY :
-		strategy == ROWCOMPARE_NE ? OF_DIFFERENCE : OF_RANGE;
+		strategy == CFD_MEANING_NE ? OF_DIFFERENCE : OF_RANGE;
 	list_free_deep(meanings);
 	return true;
 }

@@ -17,6 +17,7 @@
 #include "access/htup_details.h"
 #include "access/stratnum.h"
 #include "catalog/pg_statistic.h"
+#include "compat/compat.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/optimizer.h"
@@ -61,10 +62,10 @@ cfd_ranges_is_bound(Node *node, Node *column, bool above)
 		return false;
 	if (!first && !equal(without_relabel(lsecond(clause->args)), column))
 		return false;
-	meanings = get_op_btree_interpretation(clause->opno);
+	meanings = CFD_MEANINGS(clause->opno);
 	if (meanings == NIL)
 		return false;
-	strategy = ((OpBtreeInterpretation *) linitial(meanings))->strategy;
+	strategy = CFD_MEANING(linitial(meanings));
 	if (strategy == BTLessStrategyNumber || strategy == BTLessEqualStrategyNumber)
 		return above == first;
 	if (strategy == BTGreaterStrategyNumber || strategy == BTGreaterEqualStrategyNumber)

@@ -9,6 +9,7 @@
 #include "access/stratnum.h"
 #include "catalog/pg_type.h"
 #include "cell/cell.h"
+#include "compat/compat.h"
 #include "wire/wire.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
@@ -171,10 +172,10 @@ compile_nullif(Graph *graph, OpExpr *expr, bool lazy)
 static bool
 asks_membership(const ScalarArrayOpExpr *expr)
 {
-	List	   *meanings = get_op_btree_interpretation(expr->opno);
-	int			strategy = meanings == NIL ? 0 : ((OpBtreeInterpretation *) linitial(meanings))->strategy;
+	List	   *meanings = CFD_MEANINGS(expr->opno);
+	int			strategy = meanings == NIL ? 0 : CFD_MEANING(linitial(meanings));
 
-	return strategy == (expr->useOr ? BTEqualStrategyNumber : ROWCOMPARE_NE);
+	return strategy == (expr->useOr ? BTEqualStrategyNumber : CFD_MEANING_NE);
 }
 
 /*

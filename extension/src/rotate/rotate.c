@@ -98,7 +98,7 @@ turn_open(Turn *turn, Oid oid, const char *name, LOCKMODE mode)
 
 	memset(turn, 0, sizeof(*turn));
 	turn->relation = relation;
-	if (!pg_class_ownercheck(oid, GetUserId()))
+	if (!CFD_OWNS(oid, GetUserId()))
 		aclcheck_error(ACLCHECK_NOT_OWNER, get_relkind_objtype(relation->rd_rel->relkind),
 					   RelationGetRelationName(relation));
 	if (relation->rd_rel->relkind != RELKIND_RELATION)
@@ -409,7 +409,7 @@ cfd_rotate_announce(PG_FUNCTION_ARGS)
 {
 	Oid			oid = PG_GETARG_OID(0);
 
-	if (!pg_class_ownercheck(oid, GetUserId()))
+	if (!CFD_OWNS(oid, GetUserId()))
 		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_TABLE, get_rel_name(oid));
 	CacheInvalidateRelcacheByRelid(oid);
 	PG_RETURN_VOID();

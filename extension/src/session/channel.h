@@ -18,6 +18,7 @@
 #define CFD_SESSION_CHANNEL_H
 
 #include "postgres.h"
+#include "compat/compat.h"
 #include "session/connect.h"
 #include "wire/ring.h"
 #include "wire/spin.h"
@@ -252,7 +253,7 @@ extern bool cfd_try_send(uint16 kind, const void *fixed, uint32 fixed_length, bo
  * Reports a violation of the protocol by the keeper as an ERROR, and closes
  * the channel.
  */
-extern void cfd_violation(const char *what) pg_attribute_noreturn();
+pg_noreturn extern void cfd_violation(const char *what);
 /*
  * Decodes a whole answer, or a part of one, into *out. Malformed input is a
  * protocol violation.

@@ -32,6 +32,15 @@ text_of(const char *told)
 	return pg_any_to_server(text, length, PG_UTF8);
 }
 
+/* The one hint of which the words depend on PostgreSQL's version. */
+static char *
+hint_of(const char *told)
+{
+	if (strcmp(told, "Perhaps you need a different \"datestyle\" setting.") == 0)
+		return psprintf("Perhaps you need a different \"%s\" setting.", CFD_DATESTYLE);
+	return text_of(told);
+}
+
 static int
 error_code(const uint8 *state)
 {
@@ -102,7 +111,7 @@ cfd_raise(const CfdReadError *error)
 	int			sqlstate = error_code(error->head.sqlstate);
 	char	   *message = text_of(error->message);
 	char	   *detail = text_of(error->detail);
-	char	   *hint = text_of(error->hint);
+	char	   *hint = hint_of(error->hint);
 	uint16		code = error->head.code;
 
 	if (code == CFD_CODE_NO_CLIENT && cfd_channel.lost_client)

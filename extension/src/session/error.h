@@ -8,10 +8,11 @@
 #define CFD_SESSION_ERROR_H
 
 #include "postgres.h"
+#include "compat/compat.h"
 #include "wire/wire.h"
 
-extern void cfd_raise_error(const char *body, uint32 length) pg_attribute_noreturn();
+pg_noreturn extern void cfd_raise_error(const char *body, uint32 length);
 /* As above, for an error that was part of an answer. */
-extern void cfd_raise(const CfdReadError *error) pg_attribute_noreturn();
+pg_noreturn extern void cfd_raise(const CfdReadError *error);
 
 #endif

@@ -13,6 +13,7 @@
 
 #include <openssl/evp.h>
 
+#include "compat/compat.h"
 #include "soft/aes.h"
 #include "wire/wire.h"
 
@@ -27,7 +28,7 @@ static const unsigned char order_key[CFD_AES_BYTES] = CFD_SOFT_ORDER_HASH_KEY;
 /* Created at first use and kept for the life of the process. */
 static EVP_CIPHER_CTX *cipher = NULL;
 
-static void fail_cipher(void) pg_attribute_noreturn();
+pg_noreturn static void fail_cipher(void);
 
 static void
 fail_cipher(void)

@@ -63,7 +63,7 @@ checked(struct varlena *cell, Oid type, int32 typmod)
 	return cell;
 }
 
-static void refuse_plain(void) pg_attribute_noreturn();
+pg_noreturn static void refuse_plain(void);
 
 static void
 refuse_plain(void)
@@ -206,7 +206,7 @@ same(FunctionCallInfo fcinfo)
 	return by_order(&a, &b) == 0;
 }
 
-static void refuse_tie(const CfdSoft *value) pg_attribute_noreturn();
+pg_noreturn static void refuse_tie(const CfdSoft *value);
 
 static void
 refuse_tie(const CfdSoft *value)

@@ -11,6 +11,7 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
+#include "compat/compat.h"
 #include "lib/stringinfo.h"
 #include "soft/soft.h"
 #include "utils/array.h"
@@ -44,7 +45,7 @@ cfd_soft_encoding_name(uint8 encodings)
 	return "";
 }
 
-static void refuse_modifier(const char *word, const char *hint) pg_attribute_noreturn();
+pg_noreturn static void refuse_modifier(const char *word, const char *hint);
 
 static void
 refuse_modifier(const char *word, const char *hint)

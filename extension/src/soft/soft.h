@@ -14,6 +14,7 @@
 #define CFD_SOFT_SOFT_H
 
 #include "postgres.h"
+#include "compat/compat.h"
 #include "fmgr.h"
 #include "nodes/primnodes.h"
 #include "wire/wire.h"
@@ -80,7 +81,7 @@ extern CfdSoft cfd_soft_value(Datum cell);
 /* Raises an error unless both have the same type, shape and key. */
 extern void cfd_soft_alike(const CfdSoft *a, const CfdSoft *b);
 /* Raises the error for a missing encoding. */
-extern void cfd_soft_missing(const CfdSoft *value, uint8 encoding) pg_attribute_noreturn();
+pg_noreturn extern void cfd_soft_missing(const CfdSoft *value, uint8 encoding);
 
 /* What to do without an encoding, for errors. */
 extern const char *cfd_soft_hint(void);

@@ -13,6 +13,7 @@
 
 #include "postgres.h"
 #include "access/tupdesc.h"
+#include "compat/compat.h"
 #include "wire/wire.h"
 
 extern void cfd_types_init(void);
@@ -28,7 +29,7 @@ extern const char *cfd_type_name(uint8 code);
 extern const char *cfd_plain_name(uint8 code);
 extern Oid	cfd_plain_oid(uint8 code);
 /* Raises the error for an invalid FID. */
-extern void cfd_invalid_fid(void) pg_attribute_noreturn();
+pg_noreturn extern void cfd_invalid_fid(void);
 /*
  * Whether a type is, or contains (array, composite, ...), a type for which
  * code_of returns a code.

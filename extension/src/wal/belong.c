@@ -8,6 +8,8 @@
  */
 #include "postgres.h"
 
+#include <inttypes.h>
+
 #include <sys/socket.h>
 #include "access/timeline.h"
 #include "access/xlog.h"
@@ -73,11 +75,11 @@ cfd_recovery_check_store(void)
 				  "Restore the keeper's data directory." GIVE_UP);
 	if (keeper.checkpoint == 0 && ours != 0)
 		cfd_recovery_refuse("is empty, but this cluster has protected values",
-							psprintf("They are in store %016" INT64_MODIFIER "x.", ours),
+							psprintf("They are in store %016" PRIx64 ".", ours),
 							"Restore the keeper's data directory." GIVE_UP);
 	if (ours != 0 && ours != keeper.store)
 		cfd_recovery_refuse("is not that of this cluster's protected values",
-							psprintf("The keeper has store %016" INT64_MODIFIER "x, the cluster's values are in store %016" INT64_MODIFIER "x.",
+							psprintf("The keeper has store %016" PRIx64 ", the cluster's values are in store %016" PRIx64 ".",
 									 keeper.store, ours),
 							"Let confide.keeper_socket name the cluster's own keeper, or restore that keeper's data directory." GIVE_UP);
 }

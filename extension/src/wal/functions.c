@@ -7,6 +7,8 @@
  */
 #include "postgres.h"
 
+#include <inttypes.h>
+
 #include "access/xlog.h"
 #include "access/xlogrecovery.h"
 #include "fmgr.h"
@@ -67,7 +69,7 @@ cfd_stat_recovery(PG_FUNCTION_ARGS)
 	set_text(&values[0], &nulls[0], standing(reason));
 	set_text(&values[1], &nulls[1], reason);
 	set_text(&values[2], &nulls[2],
-			 progress.store != 0 ? psprintf("%016" INT64_MODIFIER "x", progress.store) : NULL);
+			 progress.store != 0 ? psprintf("%016" PRIx64, progress.store) : NULL);
 	set_lsn(&values[3], &nulls[3], progress.checkpoint);
 	nulls[4] = progress.checkpoint_time == 0;
 	values[4] = TimestampTzGetDatum(progress.checkpoint_time);

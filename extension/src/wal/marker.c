@@ -7,13 +7,15 @@
  */
 #include "postgres.h"
 
+#include <inttypes.h>
+
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "storage/fd.h"
 #include "wal/marker.h"
 
-#define FORMAT "confide store %016" INT64_MODIFIER "x\n"
+#define FORMAT "confide store %016" PRIx64 "\n"
 #define LENGTH 31
 
 static void

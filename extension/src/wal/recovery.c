@@ -18,6 +18,8 @@
  */
 #include "postgres.h"
 
+#include <inttypes.h>
+
 #include <sys/socket.h>
 
 #include "access/timeline.h"
@@ -301,7 +303,7 @@ new_store(void)
 	say(CFD_KIND_RECOVERY_DONE, &body, sizeof(body));
 	keeper.standing = CFD_STANDING_SERVES;
 	admit(PG_UINT64_MAX, false);
-	ereport(LOG, (errmsg("Confide's keeper has begun a new store, number %016" INT64_MODIFIER "x", keeper.store)));
+	ereport(LOG, (errmsg("Confide's keeper has begun a new store, number %016" PRIx64, keeper.store)));
 }
 
 /* The keeper was restarted: sends it what happened since its checkpoint. */

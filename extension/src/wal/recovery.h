@@ -11,10 +11,11 @@
 
 #include "postgres.h"
 #include "access/xlogdefs.h"
+#include "compat/compat.h"
 
 /* To be called once, while shared_preload_libraries are loaded. */
 extern void cfd_wal_init(void);
 
-extern PGDLLEXPORT void cfd_recovery_main(Datum arg) pg_attribute_noreturn();
+pg_noreturn extern PGDLLEXPORT void cfd_recovery_main(Datum arg);
 
 #endif

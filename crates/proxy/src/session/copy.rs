@@ -17,6 +17,8 @@ pub(super) struct In {
     stream: Option<CopyStream>,
     /// The encoding of the data, of client and server, if it is not UTF-8.
     charsets: Charsets,
+    /// The beginning of a character whose end is in the next message.
+    partial: Vec<u8>,
     /// Started by Execute.
     pub(super) extended: bool,
 }
@@ -40,6 +42,24 @@ fn decoded(charset: Option<Charset>, data: &[u8]) -> Result<Cow<'_, [u8]>, Failu
 
 fn encoded(charset: Option<Charset>, data: &[u8]) -> Result<Cow<'_, [u8]>, Failure> {
     charset.map_or(Ok(Cow::Borrowed(data)), |charset| charset.encode(data))
+}
+
+/// The data up to its last whole character, after the beginning of one that was left before; what is
+/// behind it is left in turn.
+fn whole<'a>(charset: Option<Charset>, partial: &mut Vec<u8>, data: &'a [u8]) -> Cow<'a, [u8]> {
+    let Some(charset) = charset else {
+        return Cow::Borrowed(data);
+    };
+    let mut data = match partial.is_empty() {
+        true => Cow::Borrowed(data),
+        false => Cow::Owned([partial.as_slice(), data].concat()),
+    };
+    let end = charset.whole(&data);
+    *partial = data.get(end..).unwrap_or_default().to_vec();
+    if !partial.is_empty() {
+        data.to_mut().truncate(end);
+    }
+    data
 }
 
 /// What is known about the data of the last COPY from the client if it fails.
@@ -69,9 +89,17 @@ impl Core {
         };
         let mut out = Vec::new();
         let made = match tag {
-            b'd' => decoded(copy.charsets.client, frame::body(message))
-                .and_then(|data| stream.push(&self.session, &data, &mut out)),
-            b'c' => stream.finish(&self.session, &mut out),
+            b'd' => {
+                let data = whole(
+                    copy.charsets.client,
+                    &mut copy.partial,
+                    frame::body(message),
+                );
+                decoded(copy.charsets.client, &data)
+                    .and_then(|data| stream.push(&self.session, &data, &mut out))
+            }
+            b'c' => decoded(copy.charsets.client, &copy.partial)
+                .and_then(|_| stream.finish(&self.session, &mut out)),
             _ => Ok(()),
         };
         if let Refused::Sealed(none @ None) = &mut self.copy_refused {
@@ -106,6 +134,7 @@ impl Core {
         self.copy_in = Some(In {
             stream,
             charsets,
+            partial: Vec::new(),
             extended,
         });
         if extended {

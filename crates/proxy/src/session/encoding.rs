@@ -51,6 +51,11 @@ pub(super) fn needs_utf8(what: &str) -> Failure {
     Failure::new("0A000", message).hint("SET client_encoding TO 'UTF8'.")
 }
 
+/// Whether a failure is about text that cannot be converted.
+fn is_of_text(failure: &Failure) -> bool {
+    matches!(&*failure.sqlstate, "22P05" | "22021")
+}
+
 /// Whether values of a type are text in the binary format, too.
 fn is_text(code: TypeCode) -> bool {
     use TypeCode::{Bpchar, Json, Jsonb, Text, Varchar};
@@ -112,7 +117,7 @@ impl Core {
         match converted(&message, of_frontend, text) {
             Ok(Some(made)) => Ok(Ok(made.freeze())),
             Ok(None) => Ok(Ok(message)),
-            Err(Stop::Fatal(failure)) if failure.sqlstate == "22P05" => Ok(Err(failure)),
+            Err(Stop::Fatal(failure)) if is_of_text(&failure) => Ok(Err(failure)),
             Err(stop) => Err(stop),
         }
     }

@@ -6,7 +6,7 @@
  */
 #include "postgres.h"
 
-#include "commands/explain.h"
+#include "compat/explain.h"
 #include "node/aggregate/state.h"
 #include "utils/ruleutils.h"
 

@@ -13,6 +13,7 @@
 
 #include "catalog/pg_class.h"
 #include "cell/cell.h"
+#include "compat/compat.h"
 #include "node/aggregate/aggregate.h"
 #include "node/aggregate/rivals.h"
 #include "node/aggregate/wanted.h"
@@ -226,6 +227,7 @@ make_path(RelOptInfo *output, PathTarget *target, Path *child, CfdWanted *wanted
 	path->path.parent = output;
 	path->path.pathtarget = target;
 	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+	CFD_DISABLED_AS(&path->path, child);
 	path->custom_paths = list_make1(child);
 	path->custom_private = list_make5(wanted->keys, wanted->aggrefs, wanted->having, rest, makeBoolean(fused));
 	path->methods = &path_methods;

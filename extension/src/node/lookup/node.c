@@ -11,7 +11,7 @@
 
 #include "batch/driver.h"
 #include "batch/rows.h"
-#include "commands/explain.h"
+#include "compat/explain.h"
 #include "executor/executor.h"
 #include "index/ahead.h"
 #include "miscadmin.h"

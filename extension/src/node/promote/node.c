@@ -12,11 +12,12 @@
  */
 #include "postgres.h"
 
+#include "compat/compat.h"
+#include "compat/explain.h"
 #include "session/channel.h"
 #include "wire/columns.h"
 #include "batch/driver.h"
 #include "batch/rows.h"
-#include "commands/explain.h"
 #include "executor/executor.h"
 #include "session/pins.h"
 #include "miscadmin.h"
@@ -55,7 +56,7 @@ cfd_promote_begin(CustomScanState *node, EState *estate, int flags)
 	const List *relation = list_nth(plan->custom_private, CFD_PROMOTE_RELATION);
 
 	state->numbers = list_nth(plan->custom_private, CFD_PROMOTE_NUMBERS);
-	state->relation = ExecGetRangeTableRelation(estate, linitial_int(relation));
+	state->relation = CFD_TABLE_OF(estate, linitial_int(relation));
 	outerPlanState(state) = ExecInitNode(outerPlan(plan), estate, flags);
 	cfd_rows_init(&state->batch, node, Min(cfd_batch_rows, BATCH_ROWS_MAX));
 	for (int i = 0; i < 2; i++)

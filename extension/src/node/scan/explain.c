@@ -6,6 +6,7 @@
  */
 #include "postgres.h"
 
+#include "compat/explain.h"
 #include "executor/executor.h"
 #include "nodes/makefuncs.h"
 #include "node/scan/state.h"

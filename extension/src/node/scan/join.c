@@ -20,6 +20,7 @@
  */
 #include "postgres.h"
 
+#include "compat/compat.h"
 #include "node/scan/scan.h"
 #include "optimizer/clauses.h"
 #include "optimizer/cost.h"
@@ -231,6 +232,7 @@ scan_above(PlannerInfo *root, RelOptInfo *joined, Path *join, List *moved, doubl
 	custom->path.startup_cost = join->startup_cost + startup;
 	custom->path.total_cost = join->total_cost + cost;
 	custom->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+	CFD_DISABLED_AS(&custom->path, join);
 	custom->custom_paths = list_make1(join);
 	custom->custom_private = moved;
 	custom->methods = &path_methods;

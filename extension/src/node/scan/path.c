@@ -12,6 +12,7 @@
  */
 #include "postgres.h"
 
+#include "compat/compat.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "node/scan/path.h"
@@ -223,6 +224,7 @@ wrap(PlannerInfo *root, RelOptInfo *rel, Path *path)
 	custom->path.rows = path->rows;
 	custom->path.pathkeys = path->pathkeys;
 	custom->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+	CFD_DISABLED_AS(&custom->path, path);
 	custom->custom_paths = list_make1(child);
 	custom->methods = &path_methods;
 	cfd_scan_path_set_costs(root, rel, custom, path, quals);

@@ -9,7 +9,7 @@
 
 #include "postgres.h"
 #include "batch/driver.h"
-#include "commands/explain.h"
+#include "compat/explain.h"
 #include "nodes/execnodes.h"
 #include "program/compile.h"
 

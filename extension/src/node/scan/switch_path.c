@@ -13,6 +13,7 @@
  */
 #include "postgres.h"
 
+#include "compat/compat.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "node/scan/path.h"
@@ -138,6 +139,7 @@ switched(PlannerInfo *root, RelOptInfo *rel, Path *path)
 	custom->path.rows = path->rows;
 	custom->path.pathkeys = path->pathkeys;
 	custom->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+	CFD_DISABLED_AS(&custom->path, path);
 	custom->custom_paths = list_make1(child);
 	custom->methods = &switch_path_methods;
 	cost_qual_eval(&saved, divided.moved, root);

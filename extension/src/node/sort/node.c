@@ -19,6 +19,8 @@
 #include "postgres.h"
 
 #include "cell/cell.h"
+#include "compat/explain.h"
+#include "executor/executor.h"
 #include "known/known.h"
 #include "order/ranks.h"
 #include "program/registry.h"
@@ -27,6 +29,7 @@
 #include "miscadmin.h"
 #include "parser/parsetree.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/ruleutils.h"
 
 static const CustomExecMethods exec_methods;

@@ -18,6 +18,7 @@
 
 #include "access/stratnum.h"
 #include "cell/cell.h"
+#include "compat/compat.h"
 #include "order/plain.h"
 #include "order/ranks.h"
 #include "node/sort/sort.h"
@@ -44,7 +45,7 @@ cfd_sort_plan_describe(int count, const AttrNumber *columns, const Oid *operator
 	{
 		Oid			family;
 		Oid			type;
-		int16		strategy;
+		CfdMeaning	strategy;
 		uint8		code;
 		bool		number;
 

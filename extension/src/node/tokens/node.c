@@ -9,8 +9,8 @@
  */
 #include "postgres.h"
 
+#include "compat/explain.h"
 #include "wire/columns.h"
-#include "commands/explain.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"

@@ -13,6 +13,7 @@
  */
 #include "postgres.h"
 
+#include "compat/compat.h"
 #include "node/sort/sort.h"
 #include "catalog/pg_operator.h"
 #include "catalog/pg_type.h"
@@ -128,6 +129,7 @@ cfd_tokens_plan_set_costs(Plan *plan, const Plan *child, int keys)
 	plan->startup_cost = child->startup_cost + cfd_round_trip_cost;
 	plan->total_cost = child->total_cost + cfd_token_cost(child->plan_rows, keys);
 	plan->plan_rows = child->plan_rows;
+	CFD_DISABLED_AS(plan, child);
 	plan->plan_width = child->plan_width + CFD_TOKEN_BYTES;
 }
 
@@ -344,12 +346,12 @@ replace_aggregate(Place *place, Agg *agg)
 		hash_columns(place, &agg->plan, &agg->numCols, agg->grpColIdx, agg->grpOperators, agg->grpCollations);
 }
 
-/* Handles INTERSECT and EXCEPT. */
+/* Handles INTERSECT and EXCEPT with one input, which has the rows of both tables. */
 static void
 replace_set_operation(Place *place, SetOp *set)
 {
-	if (set->strategy == SETOP_HASHED)
-		hash_columns(place, &set->plan, &set->numCols, set->dupColIdx, set->dupOperators, set->dupCollations);
+	if (set->strategy == SETOP_HASHED && innerPlan(set) == NULL)
+		hash_columns(place, &set->plan, &set->numCols, CFD_SET_COLUMNS(set));
 }
 
 /* ---------- traversal ---------- */
