@@ -3,9 +3,7 @@
 //! what it found. `LedgerProve`: checkpoints and proofs.
 //!
 //! The database says which rows there are, and how a transaction ended; the keeper knows what
-//! was said before (`logs`), who the client is, and the values. Protected values are hashed
-//! under a key of the keeper's and with the version's number, so that nobody finds them out
-//! by hashing guesses.
+//! was said before (`logs`), who the client is, and the values (`versions`).
 //!
 //! Invariants: without a client nothing is written; what a channel has sent of a transaction
 //! becomes entries whole or not at all; a report says what its walk has seen, and nothing
@@ -86,8 +84,7 @@ impl Doings {
         !self.sealed.is_empty()
     }
 
-    /// Where a table is in the list of those that the transaction has written to. It may be there
-    /// more than once.
+    /// Where a table is in the list, which may have it more than once.
     fn table(&mut self, log: u32, schema: &str, table: &str) -> usize {
         let named = |names: &str| {
             names.strip_prefix(schema).and_then(|r| r.strip_prefix('.')) == Some(table)

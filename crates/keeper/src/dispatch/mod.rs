@@ -393,8 +393,7 @@ impl Connection {
             Kind::Settings => self.settings(take(body)?),
             Kind::Clock => self.clock(take(body)?),
             Kind::Snapshot => self.snapshot(take(body)?),
-            // What it says is for the tape only (`recorded`).
-            Kind::Statement => take::<body::Statement>(body).map(|_| ()),
+            Kind::Statement => take::<body::Statement>(body).map(|_| ()), // for the tape
             Kind::Forget => {
                 self.pending = None;
                 Ok(())
