@@ -263,8 +263,8 @@ def test_what_is_promoted(fit):
 
 
 def test_some_columns(fit, stack, fitting, schema):
-    """A session that may write some columns of a table leases identifiers of these. Bug: it asks for
-    all, gets none, and its rows are promoted."""
+    """A session that may write some columns of a table leases identifiers of these. Bug: it asks
+    for all, gets none, and its rows are promoted."""
     insert(fit, 1)
     options = f"-c search_path={schema}"
     with psycopg.connect(fitting, autocommit=True, options=options) as other:
