@@ -1,7 +1,7 @@
 //! Encodings with several bytes a character, by tables that `tests/clients/test_wide_encodings.py` makes
 //! from the server's conversions.
 //!
-//! Kept libraries have other tables: those of the web, which differ from PostgreSQL's in each of them.
+//! Libraries have the tables of the web, which are not PostgreSQL's.
 //!
 //! Not here: JIS X 0213, of which some characters are two in UTF-8.
 use std::sync::OnceLock;
