@@ -15,6 +15,8 @@ import pytest
 
 WIDE = Path(__file__).parent.parent.parent / "crates/proxy/src/charset/wide"
 NAMES = "EUC_JP SJIS BIG5 GBK UHC EUC_KR EUC_CN EUC_TW JOHAB GB18030".split()
+# Those with characters of four bytes.
+LONG = ("EUC_TW", "GB18030")
 NONE = -1
 
 # What the server makes of byte sequences: a text, or an error.
@@ -163,6 +165,8 @@ def tables(dba, name):
 @pytest.mark.parametrize("name", NAMES)
 def test_tables(stack, name):
     """What the proxy converts is what the server does, for every sequence and every character."""
+    if name in LONG and not os.environ.get("CONFIDE_COMPAT"):
+        pytest.skip("has a million sequences: make compat runs it")
     with stack.connect_dba() as dba:
         dba.execute(DECODE)
         dba.execute(ENCODE)

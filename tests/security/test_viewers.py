@@ -151,20 +151,25 @@ def test_warm_columns(warmed):
         warm(ann, PAY, CLEAR)
 
 
-def test_own_values(warmed):
+def test_own_values(three):
     """Who reads a column is shown what his transaction has written to it as he has sealed it,
     without the keeper; but not if he may no longer see the column. Bug: he sees values where the
     column has masks."""
-    with warmed.stack.connect_dba() as dba:
+    with three.stack.connect_dba() as dba:
         dba.execute("GRANT pg_monitor TO bob")
-    with warmed.connect("bob") as bob:
-        warm(bob, PAY, CLEAR)
-        for sql in ("BEGIN", "UPDATE warmed SET pay = 'new' WHERE id = 2"):
+    # A column that was never owned: owners stay with its name.
+    with three.stack.connect_app() as app:
+        app.execute("CREATE TABLE own_values (id int, pay enc_text)")
+        app.execute("INSERT INTO own_values VALUES (1, '5200'), (2, '100')")
+    pay = "SELECT id, pay FROM own_values ORDER BY id"
+    with three.connect("bob") as bob:
+        warm(bob, pay, CLEAR)
+        for sql in ("BEGIN", "UPDATE own_values SET pay = 'new' WHERE id = 2"):
             assert run(bob, sql).sqlstate is None
-        found, asked = counted(bob, PAY)
+        found, asked = counted(bob, pay)
         assert (found, asked) == ([(1, "5200"), (2, "new")], 0)
-        assert warmed.psql("boss", "GRANT OWNER public.warmed.pay TO ann") == ""
-        assert [run(bob, PAY).rows for _ in range(3)] == [HIDDEN] * 3
+        assert three.psql("boss", "GRANT OWNER public.own_values.pay TO ann") == ""
+        assert [run(bob, pay).rows for _ in range(3)] == [HIDDEN] * 3
         assert run(bob, "ROLLBACK").sqlstate is None
 
 

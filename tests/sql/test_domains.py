@@ -45,7 +45,8 @@ def both(connection, texts, *parameters):
         plain = run(connection, text.format(*PLAIN), *parameters)
         protected = run(connection, text.format(*PROTECTED), *parameters)
         want = (plain.sqlstate, plain.types, plain.rows)
-        assert (protected.sqlstate, protected.types, protected.rows) == want, protected.message
+        found = (protected.sqlstate, protected.types, protected.rows)
+        assert found == want, (text, plain.message, protected.message)
     return plain
 
 

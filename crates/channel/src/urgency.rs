@@ -1,9 +1,22 @@
 //! How urgent a thread is for the system's scheduler. It is in this crate because it takes system
 //! calls, and `unsafe` is allowed here only.
 //!
+//! Linux lets every thread become idle, but an idle one become ordinary only if it may have its nice
+//! value (`RLIMIT_NICE` of 20 and more for 0). A thread that may not gets a nice value instead, which
+//! leaves it a share of a busy processor.
+//!
 //! Not here: real-time classes, and other processes. Where the system refuses, as a container may,
 //! the thread stays as urgent as it was.
+//!
+//! Invariant: no thread is idle that cannot step forward.
 #![allow(unsafe_code)]
+
+use std::sync::OnceLock;
+
+/// The nice value of threads that step back and cannot become idle: a tenth of another thread's share.
+pub const NICE: libc::c_int = 10;
+
+static RETURNS: OnceLock<bool> = OnceLock::new();
 
 /// A thread of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,13 +30,34 @@ impl Thread {
         Thread(unsafe { libc::gettid() })
     }
 
-    /// From now on it runs only while no other thread wants the processor. Returns whether the
-    /// system does that.
+    /// From now on it runs only while no other thread wants the processor, or, if it could not step
+    /// forward again, gets a smaller share than others. Returns whether the system does that.
     pub fn step_back(self) -> bool {
-        self.set(libc::SCHED_IDLE)
+        if Thread::may_return() {
+            self.set(libc::SCHED_IDLE)
+        } else {
+            self.be_nice()
+        }
     }
 
-    /// From now on it runs as all others do.
+    /// Tried once, by a thread that ends.
+    fn may_return() -> bool {
+        let try_it = || {
+            let me = Thread::current();
+            me.set(libc::SCHED_IDLE) && me.set(libc::SCHED_OTHER)
+        };
+        *RETURNS.get_or_init(|| std::thread::spawn(try_it).join().unwrap_or(false))
+    }
+
+    fn be_nice(self) -> bool {
+        // SAFETY: takes no pointer.
+        let done =
+            unsafe { libc::syscall(libc::SYS_setpriority, libc::PRIO_PROCESS, self.0, NICE) };
+        done == 0
+    }
+
+    /// From now on it is of the class of all others. A nice value stays. Returns whether the system
+    /// does that.
     pub fn step_forward(self) -> bool {
         self.set(libc::SCHED_OTHER)
     }
@@ -54,15 +88,23 @@ mod tests {
         unsafe { libc::sched_getscheduler(thread.0) }
     }
 
+    /// Bug: without privileges the thread stays idle for good, and starves beside others.
     #[test]
     fn back_and_forward() {
         let me = Thread::current();
-        if me.step_back() {
+        assert!(me.step_back());
+        if Thread::may_return() {
             assert_eq!(policy(me), libc::SCHED_IDLE);
-            // Another thread calls it to the front.
-            let helped = std::thread::spawn(move || me.step_forward());
-            assert!(helped.join().expect("a thread"));
+        } else {
             assert_eq!(policy(me), libc::SCHED_OTHER);
+            // SAFETY: takes no pointer.
+            let kept = unsafe { libc::syscall(libc::SYS_getpriority, libc::PRIO_PROCESS, me.0) };
+            // The system call answers 20 less the nice value.
+            assert_eq!(kept, i64::from(20 - NICE));
         }
+        // Another thread calls it to the front.
+        let helped = std::thread::spawn(move || me.step_forward());
+        assert!(helped.join().expect("a thread"));
+        assert_eq!(policy(me), libc::SCHED_OTHER);
     }
 }

@@ -9,6 +9,7 @@
 //! is applied when everything is running, to all threads.
 
 use crate::config::Config;
+use channel::urgency::NICE;
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd,
     Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus,
@@ -187,6 +188,8 @@ fn allowed() -> Program {
         (libc::SYS_socket, 0, u64::MAX, libc::AF_UNIX as u64),
         // For the names of threads.
         (libc::SYS_prctl, 0, u64::MAX, libc::PR_SET_NAME as u64),
+        // A thread that steps back for others.
+        (libc::SYS_setpriority, 2, u64::MAX, NICE as u64),
         // To terminate itself by a signal, as abort does.
         (libc::SYS_tgkill, 0, u64::MAX, u64::from(std::process::id())),
     ];
