@@ -306,7 +306,7 @@ fn rewritten(
 fn begin(connection: &mut Connection, keys: &Keys) -> Result<Library> {
     let mut session = client::Session::default();
     // As a proxy would.
-    session.fits = std::env::var("CONFIDE_PROXY_FIT_VALUES").is_ok_and(|fits| fits == "true");
+    session.fits = std::env::var("CONFIDE_PROXY_FIT_VALUES").map_or(true, |fits| fits != "false");
     for (name, value) in &connection.settings {
         session.parameter_status(name, value);
     }

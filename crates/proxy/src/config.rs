@@ -80,7 +80,7 @@ pub struct Config {
     /// read. Changes that a superuser makes to the catalogs by hand are not reported.
     pub schema_max_age_seconds: u64,
     /// Whether values that are only assigned to a column are fitted to it and sealed for it, so that a keeper that
-    /// leases identifiers stores them without an answer (docs/durability.md).
+    /// leases identifiers stores them without an answer (docs/durability.md). On by default.
     pub fit_values: bool,
     /// Number of seconds that open connections are given to end at shutdown.
     pub shutdown_seconds: u64,
@@ -128,7 +128,7 @@ impl Default for Config {
             max_message_bytes: 1 << 30,
             connect_timeout_seconds: 10,
             schema_max_age_seconds: 30,
-            fit_values: false,
+            fit_values: true,
             shutdown_seconds: 10,
             metrics_listen: String::new(),
             admin_database: "confide".into(),
