@@ -69,11 +69,11 @@ torture: ## crash everything under load, CYCLES times, from SEED
 	@scripts/venv
 	@CONFIDE_CYCLES=$${CYCLES:-20} CONFIDE_SEED=$${SEED:-1} .venv/bin/pytest -q -s tests/durability -k torture
 
-fuzz-sql: ## QUERIES random queries: plain, row at a time and in batches agree; from SEED
+fuzz-sql: ## QUERIES random queries: plain, row at a time and in batches agree; from SEED; WORKERS=0 or 4 to plan without or force them
 	@scripts/deps
 	@scripts/build
 	@scripts/venv
-	@CONFIDE_QUERIES=$${QUERIES:-5000} CONFIDE_SEED=$${SEED:-1} CONFIDE_ONLY=$${ONLY:-} .venv/bin/pytest -q -s tests/fuzz
+	@CONFIDE_QUERIES=$${QUERIES:-5000} CONFIDE_SEED=$${SEED:-1} CONFIDE_ONLY=$${ONLY:-} CONFIDE_WORKERS=$${WORKERS:-} .venv/bin/pytest -q -s tests/fuzz
 
 fuzz-channel: ## a hostile backend: MESSAGES messages that have the form of the table, from SEED
 	@scripts/deps

@@ -3,8 +3,9 @@ ones in batches: the same rows, types, order if there is one, and SQLSTATE.
 
 Bug: a batched node evaluates what PostgreSQL would not, loses a row, or rounds differently. Set
 CONFIDE_SEED and CONFIDE_QUERIES for other and longer runs: `make fuzz-sql QUERIES=5000 SEED=7`;
-CONFIDE_ONLY=SCHEMA/QUERY repeats one query of such a run. A failure prints the reduced query, and
-the statements that create its tables.
+CONFIDE_ONLY=SCHEMA/QUERY repeats one query of such a run. CONFIDE_WORKERS=0 plans without workers,
+CONFIDE_WORKERS=4 forces up to four into each plan that can have them. A failure prints the reduced
+query, and the statements that create its tables.
 """
 
 import os
@@ -25,6 +26,8 @@ from tree import Node, shrunk
 SEED = os.environ.get("CONFIDE_SEED", "1")
 QUERIES = int(os.environ.get("CONFIDE_QUERIES", "0"))
 ONLY = os.environ.get("CONFIDE_ONLY", "")
+WORKERS = os.environ.get("CONFIDE_WORKERS", "")
+FORCED = WORKERS not in ("", "0")
 SHORT = 2000
 PER_SCHEMA = 100
 LIMIT = "600s"
@@ -38,20 +41,20 @@ PLANNER = [
 FREE = dict.fromkeys(
     ["random_page_cost", "seq_page_cost", "cpu_tuple_cost", "cpu_index_tuple_cost"], "0"
 )
-WORKERS = ["parallel_setup_cost", "parallel_tuple_cost", "min_parallel_table_scan_size"]
+PARALLEL = ["parallel_setup_cost", "parallel_tuple_cost", "min_parallel_table_scan_size"]
 COSTS = {
     "as they are": {},
     "free rows": FREE,
-    "free workers": dict.fromkeys(WORKERS, "0"),
+    "free workers": dict.fromkeys(PARALLEL, "0"),
     # What they give is not free: they shall aggregate.
-    "few rows of workers": {**dict.fromkeys(WORKERS, "0"), "parallel_tuple_cost": "10"},
+    "few rows of workers": {**dict.fromkeys(PARALLEL, "0"), "parallel_tuple_cost": "10"},
     "pairs": {
         **FREE,
         **dict.fromkeys(["enable_material", "enable_memoize"], "off"),
         "confide.batch_row_cost": "0",
     },
 }
-WEIGHTS = [60, 8, 4, 6, 22]
+WEIGHTS = [0, 0, 50, 50, 0] if FORCED else [60, 8, 4, 6, 22]
 FOR_PAIRS = [name for name in PLANNER if name not in ("enable_nestloop", "enable_indexscan")]
 COMPARISON = "(<|<=|=|<>|>=|>)"
 # What the plans must have had, and how often in 1000 queries at least.
@@ -80,6 +83,7 @@ NODES = {
     "hashed subplan by tokens": (r"SubPlan \d+\n +->  Custom Scan \(ConfideTokens\)", 5),
     "top n": (r"Limit[^\n]*\n +->  Custom Scan \(ConfideSort\)", 5),
 }
+IN_WORKERS = {name: NODES[name] for name in ("parallel scan", "partial aggregate")}
 # What mixes plain and protected columns may find no operator or common type: a clear error, and
 # a known limit.
 REFUSED = ("0A000", "42501", "42725", "42804", "42846", "42883")
@@ -111,6 +115,10 @@ class Side:
         self.planned: tuple | None = None
         self.connection.execute(f"SET statement_timeout = '{LIMIT}'")
         self.connection.execute(f"SET search_path = {self.schema}")
+        if WORKERS:
+            self.connection.execute(f"SET max_parallel_workers_per_gather = {WORKERS}")
+        if FORCED:
+            self.connection.execute("SET force_parallel_mode = on")
         for switch, value in self.switches.items():
             self.connection.execute(f"SET {switch} = {value}")
 
@@ -331,5 +339,8 @@ def test_random_queries(stack, report):
         untested = sum(counts[state] for state in REFUSED)
         assert untested < wanted * 0.05, "so much is refused that little is tested"
         assert counts["not empty"] > wanted * 0.3
-        rare = {n: nodes[n] for n, (_, least) in NODES.items() if nodes[n] < least * wanted // 1000}
+        expected = {"": NODES, "0": {}}.get(WORKERS, IN_WORKERS)
+        rare = {
+            n: nodes[n] for n, (_, least) in expected.items() if nodes[n] < least * wanted // 1000
+        }
         assert not rare, f"batched nodes that few queries reached: {rare}"
