@@ -149,7 +149,7 @@ def cell(stack, ports: dict, workload: str, clients: int) -> dict:
 
 def main() -> None:
     given = {"SCALE": SCALE, "CLIENTS": CLIENTS, "SECONDS": SECONDS, "ROUNDS": ROUNDS}
-    report = Report("pgbench", given | {"MODE": MODE, **servers.SETTINGS})
+    report = Report(f"pgbench{servers.SUFFIX}", given | {"MODE": MODE, **servers.SETTINGS})
     with servers.running() as stack:
         load(stack)
         with pgbouncer(stack) as port:

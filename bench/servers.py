@@ -49,6 +49,8 @@ DEFAULT = {
 if KIND not in ("default", "tuned"):
     raise SystemExit(f"SETTINGS={KIND} is none of default, tuned")
 SETTINGS = DEFAULT if KIND == "default" else TUNED
+# Ends the name of a benchmark's report: reports of both stand beside each other.
+SUFFIX = "" if KIND == "tuned" else f"-{KIND}"
 # A benchmark that compares them goes through all of these in one run.
 WORKERS = [int(n) for n in parameters("WORKERS", "0,2" if KIND == "default" else "0")]
 

@@ -157,7 +157,7 @@ def main() -> None:
     given = {"ROWS": ROWS, "WORKLOADS": WORKLOADS, "DISTRIBUTIONS": DISTRIBUTIONS, "PATHS": PATHS}
     given |= {"CLIENTS": CLIENTS, "SECONDS": SECONDS, "ROUNDS": ROUNDS, "KEYS": KEYS}
     given |= {"skewed_in_sysbench": skewed(), **servers.SETTINGS}
-    report = Report("sysbench", given)
+    report = Report(f"sysbench{servers.SUFFIX}", given)
     with servers.running() as stack:
         make_tables(stack)
         cells = [

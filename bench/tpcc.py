@@ -129,7 +129,7 @@ def plot(report: Report, cells: list[dict]) -> None:
 def main() -> None:
     given = {"W": WAREHOUSES, "POLICIES": POLICIES, "PATHS": PATHS, "CLIENTS": CLIENTS}
     given |= {"SECONDS": SECONDS, "ROUNDS": ROUNDS, **servers.SETTINGS}
-    report = Report("tpcc", given)
+    report = Report(f"tpcc{servers.SUFFIX}", given)
     with servers.running() as stack:
         load(stack, report)
         cells = [

@@ -211,11 +211,10 @@ def measure_all(workers: int, sides, modes) -> dict:
 
 
 def main() -> None:
-    kind = "" if servers.KIND == "tuned" else f"-{servers.KIND}"
     settings = {k: v for k, v in servers.SETTINGS.items() if k != WORKERS_SETTING}
     given = {"SF": SCALE, "SETTINGS": servers.KIND, "WORKERS": servers.WORKERS, "ROUNDS": ROUNDS}
     given |= {"LIMIT": LIMIT, "PRIORITY": PRIORITY, **settings}
-    report = Report(f"tpch-{SCALE:g}{kind}", given)
+    report = Report(f"tpch-{SCALE:g}{servers.SUFFIX}", given)
     with (
         servers.running() as stack,
         servers.connect(servers.direct_url(stack)) as plain,
