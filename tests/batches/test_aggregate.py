@@ -59,6 +59,17 @@ def test_generated(sides):
     assert used > QUERIES * 0.8
 
 
+@pytest.mark.parametrize("keys", ["DISTINCT i", "i, count(*)"])
+def test_guards(sides, keys):
+    """A condition guards a division that the keeper's filter cannot have, since it is not on columns
+    alone. Bug: the guard is taken into the filter, and the scan divides by zero (22012)."""
+    group = "" if "DISTINCT" in keys else " GROUP BY i"
+    for condition in ["id / i > 1", "(id + 1) % i = 0"]:
+        agree(sides, f"SELECT {keys} FROM r WHERE i <> 0 AND {condition}{group}")
+        agree(sides, f"SELECT {keys} FROM r WHERE i <> 0 AND {condition} AND k > 3{group}")
+    assert uses_node(sides[2], f"SELECT {keys} FROM r WHERE i <> 0 AND id % 3 = 1{group}")
+
+
 def test_conditions_as_keys(sides):
     """A condition is a key like any other: true, false or NULL. Bug: 42804, because it is not
     recognised as a value that can be a key or be counted."""

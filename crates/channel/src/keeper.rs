@@ -48,6 +48,11 @@ impl Period {
     pub fn owe(&self, owed: bool) {
         self.0.set_owed(owed);
     }
+
+    /// Publishes whether an error is to be asked for ([`contract::ring::FAILED_OFFSET`]).
+    pub fn fail(&self, failed: bool) {
+        self.0.set_failed(failed);
+    }
 }
 
 /// Answers a request. Its body, which [`KeeperEnd::request`] has given, stays where it is.

@@ -8,9 +8,9 @@
 
 use crate::ring::{BELOW_TAG, Memory, Position, SMALL_BYTES, Side, Words, bytes_of};
 use contract::ring::{
-    ANSWER_CONTROL, ANSWER_DATA, ANSWER_RING_BYTES, BESIDE_WORDS, MAGIC, MAGIC_OFFSET,
-    MAPPING_BYTES, OWED_OFFSET, PERIOD_OFFSET, REQUEST_CONTROL, REQUEST_DATA, REQUEST_RING_BYTES,
-    VERSION_OFFSET, WATCH_OFFSET, control,
+    ANSWER_CONTROL, ANSWER_DATA, ANSWER_RING_BYTES, BESIDE_WORDS, FAILED_OFFSET, MAGIC,
+    MAGIC_OFFSET, MAPPING_BYTES, OWED_OFFSET, PERIOD_OFFSET, REQUEST_CONTROL, REQUEST_DATA,
+    REQUEST_RING_BYTES, VERSION_OFFSET, WATCH_OFFSET, control,
 };
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -104,6 +104,12 @@ impl Mapping {
     pub(crate) fn set_owed(&self, owed: bool) {
         self.word64(OWED_OFFSET)
             .store(u64::from(owed), Ordering::SeqCst);
+    }
+
+    /// Publishes whether an error is to be asked for ([`FAILED_OFFSET`]).
+    pub(crate) fn set_failed(&self, failed: bool) {
+        self.word64(FAILED_OFFSET)
+            .store(u64::from(failed), Ordering::SeqCst);
     }
 
     /// The period that the keeper has published.

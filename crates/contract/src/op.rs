@@ -518,6 +518,16 @@ ops! {
     /// `json_array_length`
     JsonArrayLength = 238 => Fid { ["json_array_length"; Renamed]: (Json) -> Int4 }
         { ["jsonb_array_length"; Renamed]: (Jsonb) -> Int4 };
+    /// `jsonb_set` at a path, which is a list of items, as those below; adds what is not there
+    JsonSet = 217 => Fid { ["enc_jsonset"; Renamed]: (Jsonb, Text, Jsonb) -> Jsonb };
+    /// `jsonb_set` that adds nothing
+    JsonReplace = 218 => Fid { ["enc_jsonreplace"; Renamed]: (Jsonb, Text, Jsonb) -> Jsonb };
+    /// `jsonb_insert`
+    JsonInsert = 219 => Fid { ["enc_jsoninsert"; Renamed]: (Jsonb, Text, Jsonb) -> Jsonb };
+    /// `jsonb_insert` behind the element
+    JsonInsertAfter = 224 => Fid { ["enc_jsoninsertafter"; Renamed]: (Jsonb, Text, Jsonb) -> Jsonb };
+    /// `#-`
+    JsonDeletePath = 225 => Fid { ["enc_jsondeletepath"; Renamed]: (Jsonb, Text) -> Jsonb };
     /// `jsonb_strip_nulls`
     JsonStripNulls = 239 => Fid { ["jsonb_strip_nulls"; Renamed]: (Jsonb) -> Jsonb };
     /// `jsonb_pretty`

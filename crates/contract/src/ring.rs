@@ -86,6 +86,10 @@ pub const WATCH_STATEMENTS: u64 = 1;
 /// does not have and that the backend has used: it asks for it at the end of its statement (`PolicyLog`).
 /// Only the keeper stores it.
 pub const OWED_OFFSET: usize = 80;
+/// Offset of the `u64` in the header page by which the keeper says that a one-way request has failed and that no answer has
+/// told its error, as those of batches do not: the backend asks for it at the end of its statement (`Fence`). Only the
+/// keeper stores it.
+pub const FAILED_OFFSET: usize = 88;
 /// Magic number of the mapping: "CFDR", little-endian.
 pub const MAGIC: u32 = u32::from_le_bytes(*b"CFDR");
 /// Offset of the control block of the request ring.
@@ -102,7 +106,8 @@ const _: () = {
     assert!(BESIDE_BYTES as u64 <= TAG_BYTES);
     assert!(PERIOD_OFFSET + 8 <= WATCH_OFFSET);
     assert!(WATCH_OFFSET + 8 <= OWED_OFFSET);
-    assert!(OWED_OFFSET + 8 <= REQUEST_CONTROL);
+    assert!(OWED_OFFSET + 8 <= FAILED_OFFSET);
+    assert!(FAILED_OFFSET + 8 <= REQUEST_CONTROL);
     assert!(REQUEST_RING_BYTES.is_power_of_two());
     assert!(ANSWER_RING_BYTES.is_power_of_two());
     assert!(ANSWER_CONTROL + control::BYTES <= HEADER_BYTES);

@@ -300,6 +300,9 @@ fn converse(mut end: KeeperEnd, mut connection: Connection) -> u64 {
         if let Some(owed) = connection.owed() {
             words.owe(owed);
         }
+        if let Some(failed) = connection.failed() {
+            words.fail(failed);
+        }
         let sent = match handled {
             None => {
                 if kind == Kind::Release {

@@ -540,7 +540,7 @@ cfd_fence(void)
 void
 cfd_fence_outstanding(void)
 {
-	if (ch.connected && ch.outstanding)
+	if (ch.connected && (ch.outstanding || cfd_channel_failed()))
 		cfd_fence();
 }
 

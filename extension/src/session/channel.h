@@ -230,13 +230,25 @@ cfd_hold(void)
 extern void cfd_drop(CfdRequest *request);
 /* Waits until everything sent has been processed. Raises errors of one-way requests. */
 extern void cfd_fence(void);
-/* As cfd_fence, but only if one-way requests are outstanding. Never opens a channel. */
+/*
+ * Whether the keeper has the error of a one-way request that no answer told: answers to batches do not tell those.
+ */
+static inline bool
+cfd_channel_failed(void)
+{
+	return *(volatile uint64 *) (cfd_channel.link.base + CFD_FAILED_OFFSET) != 0;
+}
+
+/*
+ * As cfd_fence, but only if one-way requests are outstanding, or an error is left to be told. Never opens a channel.
+ */
 extern void cfd_fence_outstanding(void);
 /* The same, also for deferred ones. */
 static inline void
 cfd_fence_deferred(void)
 {
-	if (cfd_channel.connected && (cfd_channel.outstanding || cfd_channel.deferred))
+	if (cfd_channel.connected &&
+		(cfd_channel.outstanding || cfd_channel.deferred || cfd_channel_failed()))
 		cfd_fence();
 	cfd_channel.deferred = false;
 }

@@ -12,6 +12,7 @@ SELECT same({v}), either({v}, 'b'), enc_int8({n}::text)
 SELECT id FROM p WHERE note = 'z' AND name = {v} AND n = {n} ORDER BY n - {n} LIMIT 5
 CALL add({v}, {n})
 INSERT INTO doc VALUES (2, to_json({v}::text), jsonb_build_object('k', {v}::text, 'n', {n}::int8))
+UPDATE doc SET b = jsonb_set(b, ARRAY[{v}], to_jsonb({v}::text)) WHERE id = 2
 SELECT b ->> {v}::text, j -> {v}::text, b ? {v} FROM doc WHERE b ->> 'a' <> {v}
 SELECT count(*) OVER (ORDER BY n RANGE BETWEEN {n} PRECEDING AND {n} + 1 FOLLOWING) FROM p WHERE name <> {v}
 SELECT string_to_table(name, {v}), generate_series({n}, n) FROM p

@@ -12,8 +12,9 @@ SELECT query_to_xml('SELECT id FROM p WHERE name = ''%(v)s''', true, false, '')
 SELECT query_to_xml(format('SELECT id FROM p WHERE name = %%L', '%(v)s'), true, false, '')
 INSERT INTO p (id, name) SELECT * FROM json_to_recordset('[{"a": 1, "b": "%(v)s"}]') AS x(a int, b text)
 INSERT INTO p SELECT * FROM json_populate_record(NULL::p, '{"id": 2, "name": "%(v)s", "n": %(n)s}')
-SELECT id FROM doc WHERE b @? '$.%(v)s' OR jsonb_path_exists(b, '$.%(v)s') OR b #- '{%(v)s}' = b
-SELECT j ->> 'a' FROM doc WHERE jsonb_set(b, '{a}', '"%(v)s"') = b
+SELECT id FROM doc WHERE b @? '$.%(v)s' OR jsonb_path_exists(b, '$.%(v)s')
+SELECT jsonb_set_lax(b, '{a}', '"%(v)s"') FROM doc
+SELECT jsonb_set(jsonb_in => b, path => '{%(v)s}', replacement => '"%(v)s"') FROM doc
 CREATE TABLE t (name enc_text) PARTITION BY LIST (name); CREATE TABLE u PARTITION OF t FOR VALUES IN ('%(v)s')
 CREATE TABLE t (name enc_text) PARTITION BY RANGE (lower(name)); CREATE TABLE u PARTITION OF t FOR VALUES FROM ('%(v)s') TO (MAXVALUE)
 SELECT b['%(v)s'], (b -> 'a')['%(v)s'] FROM doc
@@ -21,6 +22,5 @@ UPDATE doc SET b['%(v)s'] = '1'
 UPDATE p SET vc[1] = '%(v)s'
 SELECT array_position(ARRAY[name], '%(v)s') FROM p
 SELECT xmlelement(name a, name, '%(v)s') FROM p
-SELECT jsonb_set(b, '{%(v)s}', '"%(v)s"') FROM doc
 CREATE STATISTICS s ON id, (name || '%(v)s') FROM p
 CREATE FUNCTION f() RETURNS SETOF p LANGUAGE plpgsql AS $$ BEGIN RETURN QUERY SELECT * FROM p WHERE name <> '%(v)s'; END $$

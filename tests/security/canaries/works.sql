@@ -94,6 +94,8 @@ INSERT INTO p (id, name) VALUES (2, '{"b": "%(v)s"}'::json ->> 'b')
 INSERT INTO doc VALUES (2, '{"%(v)s": %(n)s}', '["%(v)s"]'), (3, to_json('%(v)s'::text), to_jsonb(%(n)s))
 SELECT j -> '%(v)s', b ->> '%(v)s', b #> '{%(v)s,0}', b #>> ARRAY['%(v)s', '1'] FROM doc
 SELECT id FROM doc WHERE b @> '{"a": "%(v)s"}' OR b ? '%(v)s' OR b ?| '{%(v)s}' OR b ?& ARRAY['%(v)s', 'b'] OR b = '[%(n)s]'
+SELECT jsonb_set(b, '{%(v)s}', '"%(v)s"'), jsonb_insert(b, ARRAY['a', '0'], '{"%(v)s": %(n)s}', true), b #- '{%(v)s,0}' FROM doc
+UPDATE doc SET b = jsonb_set(b, '{a,0}', to_jsonb('%(v)s'::text), false) WHERE jsonb_set('{"%(v)s": 1}', '{%(v)s}', b) <> b
 SELECT b || '{"%(v)s": %(n)s}', b - '%(v)s', b - ARRAY['%(v)s'], jsonb_extract_path_text(b, '%(v)s') FROM doc
 SELECT jsonb_build_object('%(v)s', name, 'n', n + %(n)s), json_build_array(name, '%(v)s', %(n)s), to_jsonb(name || '%(v)s') FROM p
 SELECT json_agg(name || '%(v)s' ORDER BY id), jsonb_object_agg('%(v)s', n + %(n)s), json_object_agg(name, '%(v)s') FILTER (WHERE name <> '%(v)s') FROM p

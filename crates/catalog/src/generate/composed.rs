@@ -25,6 +25,7 @@ pub(super) fn functions(out: &mut String) {
     }
     joined_arrays(out);
     documents(out);
+    changes(out);
     percentiles(out);
     pairs(out);
 }
@@ -97,11 +98,14 @@ fn joined_arrays(out: &mut String) {
     }
 }
 
+/// The list of the keys in `$2`.
+const LIST: &str = "coalesce(pg_catalog.string_agg(pg_catalog.enc_item(x), NULL::pg_catalog.enc_text ORDER BY n), pg_catalog.btrim($1::pg_catalog.enc_text, $1::pg_catalog.enc_text))";
+/// The keys in `$2`.
+const ROWS: &str = "pg_catalog.unnest($2) WITH ORDINALITY AS u(x, n)";
+
 /// Operators on documents and arrays of keys, which the keeper takes as one list. The list of no keys is an
 /// empty string; nothing may be written down in a definition, so it is made of what is there.
 fn documents(out: &mut String) {
-    let list = "coalesce(pg_catalog.string_agg(pg_catalog.enc_item(x), NULL::pg_catalog.enc_text ORDER BY n), pg_catalog.btrim($1::pg_catalog.enc_text, $1::pg_catalog.enc_text))";
-    let rows = "pg_catalog.unnest($2) WITH ORDINALITY AS u(x, n)";
     let both: &[TypeCode] = &[Json, Jsonb];
     for (operator, name, types, ret) in [
         ("#>", "jsonpath", both, None),
@@ -114,8 +118,8 @@ fn documents(out: &mut String) {
         for t in types {
             let enc = t.enc_name();
             let ret = ret.unwrap_or(enc);
-            let call = format!("pg_catalog.enc_{name}($1, {list})");
-            let body = match operator.starts_with('#') {
+            let call = format!("pg_catalog.enc_{name}($1, {LIST})");
+            let body = match operator.starts_with("#>") {
                 // A path with a NULL in it leads to NULL.
                 true => {
                     format!("CASE WHEN pg_catalog.count(*) = pg_catalog.count(x) THEN {call} END")
@@ -124,10 +128,40 @@ fn documents(out: &mut String) {
             };
             let _ = writeln!(
                 out,
-                "CREATE FUNCTION pg_catalog.enc_{name}({enc}, enc_text[]) RETURNS {ret} LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 128 AS 'SELECT {body} FROM {rows}';\nCREATE OPERATOR pg_catalog.{operator} (FUNCTION = pg_catalog.enc_{name}, LEFTARG = {enc}, RIGHTARG = enc_text[]);"
+                "CREATE FUNCTION pg_catalog.enc_{name}({enc}, enc_text[]) RETURNS {ret} LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 128 AS 'SELECT {body} FROM {ROWS}';\nCREATE OPERATOR pg_catalog.{operator} (FUNCTION = pg_catalog.enc_{name}, LEFTARG = {enc}, RIGHTARG = enc_text[]);"
             );
         }
     }
+}
+
+/// Changes of a document at a path, with the flag of `jsonb_set` (whether it adds) and `jsonb_insert` (whether
+/// behind the element). A path with a NULL in it is refused by the keeper: what it gets then is no list.
+fn changes(out: &mut String) {
+    let body = |name: &str, more: &str| {
+        format!(
+            "pg_catalog.enc_{name}($1, CASE WHEN pg_catalog.count(*) OPERATOR(pg_catalog.=) pg_catalog.count(x) THEN {LIST} ELSE $1::pg_catalog.enc_text END{more})"
+        )
+    };
+    let mut define = |name: &str, more: &str, body: &str| {
+        let _ = writeln!(
+            out,
+            "CREATE FUNCTION pg_catalog.enc_{name}(enc_jsonb, enc_text[]{more}) RETURNS enc_jsonb LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 128 AS 'SELECT {body} FROM {ROWS}';"
+        );
+    };
+    define("jsondeletepath", "", &body("jsondeletepath", ""));
+    for (name, set, unset, unless) in [
+        ("jsonbset", "jsonset", "jsonreplace", "true"),
+        ("jsonbinsert", "jsoninsertafter", "jsoninsert", "false"),
+    ] {
+        let (set, unset) = (body(set, ", $3"), body(unset, ", $3"));
+        let flagged = format!("CASE WHEN $4 THEN {set} ELSE {unset} END");
+        define(
+            name,
+            &format!(", enc_jsonb, bool DEFAULT {unless}"),
+            &flagged,
+        );
+    }
+    out.push_str("CREATE OPERATOR pg_catalog.#- (FUNCTION = pg_catalog.enc_jsondeletepath, LEFTARG = enc_jsonb, RIGHTARG = enc_text[]);\n");
 }
 
 /// `a ^ b` of any two numbers: of operands, so that PostgreSQL finds its own for untyped ones.

@@ -123,6 +123,7 @@ fn rings(h: &mut Header) {
     h.define("PERIOD_OFFSET", ring::PERIOD_OFFSET);
     h.define("WATCH_OFFSET", ring::WATCH_OFFSET);
     h.define("OWED_OFFSET", ring::OWED_OFFSET);
+    h.define("FAILED_OFFSET", ring::FAILED_OFFSET);
     h.define("WATCH_STATEMENTS", ring::WATCH_STATEMENTS);
     h.define("MAPPING_BYTES", ring::MAPPING_BYTES);
     h.define("REQUEST_CONTROL", ring::REQUEST_CONTROL);

@@ -90,6 +90,8 @@ pub struct Connection {
     version: u64,
     /// The first error of a one-way request that was not told yet.
     pending: Option<Arc<Error>>,
+    /// Whether the backend sees that there is one.
+    failed: bool,
     /// The WAL lacks uses of tickets or budgets, and whether the backend was told.
     owes: Cell<bool>,
     owed: bool,
@@ -186,6 +188,7 @@ impl Connection {
             ended,
             version,
             pending: None,
+            failed: false,
             owes: Cell::new(false),
             owed: false,
             responder: None,
@@ -228,6 +231,14 @@ impl Connection {
             session: self.session.id,
             incarnation: self.keeper.incarnation,
         }
+    }
+
+    /// Whether the backend shall see that an error is left to be told, if that has changed since
+    /// ([`contract::ring::FAILED_OFFSET`]).
+    #[inline]
+    pub fn failed(&mut self) -> Option<bool> {
+        let failed = self.pending.is_some();
+        (std::mem::replace(&mut self.failed, failed) != failed).then_some(failed)
     }
 
     /// The body of the last answer.

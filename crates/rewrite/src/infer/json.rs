@@ -4,13 +4,14 @@
 //! Keys are protected as values are: they are sealed as texts.
 
 use super::call::{Around, own_cast, sealed, text_cast};
+use super::func::has_named;
 use super::oper::families;
 use super::{Infer, Res};
 use crate::refusal::Refusal;
 use crate::value::{Class, LeafKind, Val};
 use contract::TypeCode;
 use grant::family;
-use pg_query::protobuf::Token;
+use pg_query::protobuf::{FuncCall, Token};
 
 /// Operators that are about documents only.
 pub(super) fn is_of_json(name: &str) -> bool {
@@ -67,22 +68,12 @@ impl Infer<'_> {
                 self.type_bare(&r.leaves, TypeCode::Text);
                 self.protect(r)?;
             }
-            "#>" | "#>>" | "?|" | "?&" | "-" => {
-                let keys = self.arrayed(r);
-                let Class::Array(element) = &keys.class else {
+            "#>" | "#>>" | "?|" | "?&" | "-" | "#-" => {
+                if !self.keys(r)? {
                     return Ok(None);
-                };
-                for u in r.leaves.iter().filter(|_| !array) {
-                    self.leaves.get_mut(u.id).array = Some(Some(TypeCode::Text));
                 }
-                if array {
-                    self.type_bare(&element.all_leaves(), TypeCode::Text);
-                }
-                self.protect(&element.clone())?;
-                self.authority
-                    .does(family::COMPUTE | family::CAST | family::AGGREGATE);
             }
-            "#-" | "@?" | "@@" => {
+            "@?" | "@@" => {
                 return Err(Refusal::unsupported(format!(
                     "\"{name}\" is not available for protected values"
                 ))
@@ -98,6 +89,66 @@ impl Infer<'_> {
             ("?" | "?|" | "?&", _) => Val::boolean(),
             (_, code) => Val::enc(code),
         }))
+    }
+
+    /// An array of keys: seals them. False if it is none.
+    fn keys(&mut self, val: &Val) -> Res<bool> {
+        let written = matches!(val.class, Class::Array(_));
+        let Class::Array(element) = self.arrayed(val).class else {
+            return Ok(false);
+        };
+        match written {
+            true => self.type_bare(&element.all_leaves(), TypeCode::Text),
+            false => {
+                for u in &val.leaves {
+                    self.leaves.get_mut(u.id).array = Some(Some(TypeCode::Text));
+                }
+            }
+        }
+        self.protect(&element)?;
+        self.authority
+            .does(family::COMPUTE | family::CAST | family::AGGREGATE);
+        Ok(true)
+    }
+
+    /// `jsonb_set(document, path, new, flag)`, `jsonb_insert` and `jsonb_delete_path(document, path)`; the flag is plain.
+    pub fn json_change(&mut self, name: &str, f: &FuncCall, vals: &[Val]) -> Res<Option<Val>> {
+        let (written, [document, path, more @ ..]) = (
+            match name {
+                "jsonb_set" => "enc_jsonbset",
+                "jsonb_insert" => "enc_jsonbinsert",
+                "jsonb_delete_path" => "enc_jsondeletepath",
+                _ => return Ok(None),
+            },
+            vals,
+        ) else {
+            return Ok(None);
+        };
+        let (new, flag) = match (name, more) {
+            ("jsonb_delete_path", []) => (None, None),
+            ("jsonb_set" | "jsonb_insert", [new]) => (Some(new), None),
+            ("jsonb_set" | "jsonb_insert", [new, flag]) => (Some(new), Some(flag)),
+            _ => return Ok(None),
+        };
+        let documents = [Some(document), new].into_iter().flatten();
+        let flagged = flag.is_some_and(|flag| self.holds_enc(flag));
+        if has_named(f) || flagged || !documents.clone().any(|val| self.is_json(val)) {
+            return Ok(None);
+        }
+        for val in documents {
+            if val.bare() {
+                self.type_bare(&val.leaves.clone(), TypeCode::Jsonb);
+            }
+            self.protect(val)?;
+        }
+        if !self.keys(path)? {
+            return Ok(None);
+        }
+        if let Some(flag) = flag {
+            self.note_plain(flag);
+        }
+        self.call_otherwise(written, f, vals, true);
+        Ok(Some(Val::enc(Some(TypeCode::Jsonb))))
     }
 }
 

@@ -9,6 +9,7 @@
 
 mod ops;
 mod parse;
+mod path;
 
 pub(crate) use ops::{apply, cast, contains, exists, number};
 pub(crate) use parse::{check, parse};

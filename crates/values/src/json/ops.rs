@@ -5,7 +5,7 @@
 //! Invariant: what is no operand of an operation is 42883.
 
 use super::parse::{Parts, raw};
-use super::{Node, object, parse, quote};
+use super::{Node, object, parse, path, quote};
 use crate::error::no_such_operation;
 use crate::list::items;
 use crate::{Error, Numeric, Result, Value};
@@ -42,6 +42,13 @@ pub(crate) fn apply(op: Op, args: &[&Value]) -> Result<Value> {
             let keys: Vec<&[u8]> = items(list)?.into_iter().flatten().collect();
             jsonb(without_keys(parse(a)?, &keys)?)
         }
+        (
+            Op::JsonSet | Op::JsonReplace | Op::JsonInsert | Op::JsonInsertAfter,
+            [Value::Jsonb(a), Value::Text(list), Value::Jsonb(new)],
+        ) => jsonb(path::change(op, parse(a)?, list, Some(parse(new)?))?),
+        (Op::JsonDeletePath, [Value::Jsonb(a), Value::Text(list)]) => {
+            jsonb(path::change(op, parse(a)?, list, None)?)
+        }
         (Op::JsonKey, [v, Value::Int4(n)]) => key(v, *n),
         (Op::JsonPair | Op::JsonPairText, [v, Value::Int4(n)]) => {
             walk(v, std::iter::once(Step::Pair(*n)), shown)
@@ -66,7 +73,7 @@ fn jsonb(node: Node) -> Result<Value> {
     Ok(Value::Jsonb(node.text()))
 }
 
-fn wrong(message: &'static str) -> Error {
+pub(super) fn wrong(message: &'static str) -> Error {
     Error::new(b"22023", message)
 }
 

@@ -34,7 +34,7 @@ pub(crate) fn apply(op: Op, ret: TypeCode, args: &[&Value], env: &Env) -> Result
         200..=212 => times::apply(op, ret, args, env),
         213..=216 => formatted(op, args, env),
         220..=223 => items::apply(op, args, env),
-        227..=239 | 252..=254 => json::apply(op, args),
+        217..=219 | 224..=225 | 227..=239 | 252..=254 => json::apply(op, args),
         240..=250 => documents::apply(op, ret, args, env),
         _ => Err(no_such_operation()),
     }

@@ -7,7 +7,8 @@
  * aggregation's filter, so that nobody learns which rows pass. If workers can
  * divide the child's rows, there is a parallel path as well.
  *
- * Invariant: as in aggregate.h.
+ * Invariants: as in aggregate.h; a qual that the scan keeps and that can fail is not evaluated for rows that an
+ * earlier qual would have removed (WHERE k <> 0 AND id / k > 1).
  */
 #include "postgres.h"
 
@@ -64,24 +65,42 @@ without_projection(Path *path)
 	return path;
 }
 
-/* Cost per row of the quals that the keeper evaluates. */
-static Cost
-cost_of_filters(PlannerInfo *root, RelOptInfo *rel, bool *any)
+/*
+ * Whether a qual that the scan keeps must not be evaluated without the others: it can fail and, being protected, may
+ * come after them by its cost.
+ */
+static bool
+is_guarded(Node *qual)
+{
+	return cfd_qual_compiles(qual) && contain_leaked_vars(qual);
+}
+
+/*
+ * Cost per row of the quals that the keeper evaluates. Returns false if the scan must keep all of them.
+ */
+static bool
+cost_of_filters(PlannerInfo *root, RelOptInfo *rel, bool *any, Cost *per_row)
 {
 	QualCost	cost;
 	List	   *filters = NIL;
+	bool		guarded = false;
 	ListCell   *cell;
 
 	foreach(cell, rel->baserestrictinfo)
 	{
 		RestrictInfo *info = lfirst_node(RestrictInfo, cell);
 
-		if (!info->pseudoconstant && cfd_aggregate_is_filter((Node *) info->clause))
+		if (info->pseudoconstant)
+			continue;
+		if (cfd_aggregate_is_filter((Node *) info->clause))
 			filters = lappend(filters, info->clause);
+		else if (is_guarded((Node *) info->clause))
+			guarded = true;
 	}
 	cost_qual_eval(&cost, filters, root);
 	*any = filters != NIL;
-	return cost.per_tuple;
+	*per_row = cost.per_tuple;
+	return filters == NIL || !guarded;
 }
 
 /*
@@ -98,7 +117,8 @@ scan_path(PlannerInfo *root, RelOptInfo *rel, CfdWanted *wanted, Cost *cost)
 
 	if (!is_plain_scan(root, rel) || !cfd_aggregate_arguments_are_columns(wanted) || !cfd_aggregate_keys_are_columns(wanted))
 		return NULL;
-	filters = cost_of_filters(root, rel, &any);
+	if (!cost_of_filters(root, rel, &any, &filters))
+		return NULL;
 	if (!any && (rel->cheapest_total_path == NULL || !IsA(without_projection(rel->cheapest_total_path), Path)))
 		return NULL;
 	best = create_seqscan_path(root, rel, rel->lateral_relids, 0);
@@ -132,8 +152,8 @@ divided_scan_path(PlannerInfo *root, RelOptInfo *rel, CfdWanted *wanted, Cost *c
 		rel->lateral_relids != NULL)
 		return NULL;
 	workers = compute_parallel_worker(rel, rel->pages, -1, max_parallel_workers_per_gather);
-	filters = cost_of_filters(root, rel, &any);
-	if (workers <= 0 || (!any && !IsA(without_projection(linitial(rel->partial_pathlist)), Path)))
+	if (workers <= 0 || !cost_of_filters(root, rel, &any, &filters) ||
+		(!any && !IsA(without_projection(linitial(rel->partial_pathlist)), Path)))
 		return NULL;
 	path = create_seqscan_path(root, rel, NULL, workers);
 	*cost = path->total_cost - filters * cfd_rows_scanned(root, rel, path);

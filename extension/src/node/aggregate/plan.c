@@ -12,6 +12,7 @@
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "plan/whole.h"
+#include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "utils/guc.h"
 
@@ -87,22 +88,27 @@ call_of(Aggref *aggref, List *targets, bool grouped)
 }
 
 /*
- * Removes from a scan the quals that the keeper evaluates. The scan then
- * returns unfiltered rows with all columns needed.
+ * Removes from a scan the quals that the keeper evaluates, but for those before a qual that stays and can fail.
+ * The scan then returns unfiltered rows with all columns needed.
  */
 static List *
 take_quals(PlannerInfo *root, Plan *child, List *exprs)
 {
 	List	   *taken = NIL;
 	List	   *left = NIL;
-	ListCell   *cell;
+	bool		guarded = false;
 
-	foreach(cell, child->qual)
+	for (int i = list_length(child->qual) - 1; i >= 0; i--)
 	{
-		if (cfd_aggregate_is_filter(lfirst(cell)))
-			taken = lappend(taken, lfirst(cell));
+		Node	   *qual = list_nth(child->qual, i);
+
+		if (!guarded && cfd_aggregate_is_filter(qual))
+			taken = lcons(qual, taken);
 		else
-			left = lappend(left, lfirst(cell));
+		{
+			left = lcons(qual, left);
+			guarded |= contain_leaked_vars(qual);
+		}
 	}
 	child->qual = left;
 	cfd_whole_rows(root, child, pull_var_clause((Node *) list_concat_copy(exprs, taken), PVC_RECURSE_AGGREGATES));
