@@ -1,9 +1,10 @@
 """An error of an operation that nobody waited for is the error of its own statement.
 
-Mechanism: a constant expression is computed while a statement is planned, and the error comes with a
-later answer; answers to batches (what EXPLAIN shows, rows, conditions) do not bring it. Right: the
-statement fails as on plain tables, or works if PostgreSQL does not compute the expression, and the
-next one is what it would be without. Bug: the next statement fails with the error of the last one.
+Mechanism: a constant expression is computed while a statement is planned, and the error comes
+with a later answer; answers to batches (what EXPLAIN shows, rows, conditions) do not bring it.
+Right: the statement fails as on plain tables, or works if PostgreSQL does not compute the
+expression, and the next one is what it would be without. Bug: the next one fails with the error
+of the one before it.
 """
 
 import pytest

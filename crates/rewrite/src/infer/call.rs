@@ -19,9 +19,12 @@ impl Infer<'_> {
         Some(Val::leaf(id, Some(Some(TypeCode::Int4))))
     }
 
-    /// Functions with any number of arguments, which are rewritten if one of them is protected.
+    /// Functions that are rewritten if one of their arguments is protected, most of them with any number of arguments.
     pub fn of_many(&mut self, name: &str, f: &FuncCall, vals: &[Val]) -> Res<Option<Val>> {
         if let Some(val) = self.gathered(name, f, vals)? {
+            return Ok(Some(val));
+        }
+        if let Some(val) = self.json_change(name, f, vals)? {
             return Ok(Some(val));
         }
         let Some(text) = form(name, vals) else {

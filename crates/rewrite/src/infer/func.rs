@@ -119,9 +119,6 @@ impl Infer<'_> {
         {
             return Ok(val);
         }
-        if let Some(val) = self.json_change(name, f, vals)? {
-            return Ok(val);
-        }
         if let Some(val) = self.polymorphic(name, f, vals)? {
             return Ok(val);
         }
