@@ -61,8 +61,8 @@ def test_generated(sides):
 
 @pytest.mark.parametrize("keys", ["DISTINCT i", "i, count(*)"])
 def test_guards(sides, keys):
-    """A condition guards a division that the keeper's filter cannot have, since it is not on columns
-    alone. Bug: the guard is taken into the filter, and the scan divides by zero (22012)."""
+    """A condition guards a division that the keeper's filter cannot have: it is not on columns only.
+    Bug: the guard is taken into the filter, and the scan divides by zero (22012)."""
     group = "" if "DISTINCT" in keys else " GROUP BY i"
     for condition in ["id / i > 1", "(id + 1) % i = 0"]:
         agree(sides, f"SELECT {keys} FROM r WHERE i <> 0 AND {condition}{group}")
