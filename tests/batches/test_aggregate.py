@@ -61,7 +61,7 @@ def test_generated(sides):
 
 @pytest.mark.parametrize("keys", ["DISTINCT i", "i, count(*)"])
 def test_guards(sides, keys):
-    """A condition guards a division that the keeper's filter cannot have: it is not on columns only.
+    """A condition guards a division that the keeper's filter cannot have, as it is not on columns.
     Bug: the guard is taken into the filter, and the scan divides by zero (22012)."""
     group = "" if "DISTINCT" in keys else " GROUP BY i"
     for condition in ["id / i > 1", "(id + 1) % i = 0"]:
