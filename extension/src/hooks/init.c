@@ -11,6 +11,7 @@
 #include "order/ranks.h"
 #include "value/adopt.h"
 #include "value/delivery.h"
+#include "value/kept.h"
 #include "switch/switch.h"
 #include "result/results.h"
 #include "index/remembered.h"
@@ -52,7 +53,7 @@ shmem_request(void)
 	cfd_session_request_shmem();
 	cfd_pins_request_shmem();
 	cfd_schema_request_shmem();
-	cfd_delivery_request_shmem();
+	cfd_kept_request_shmem();
 }
 
 static void
@@ -64,7 +65,7 @@ shmem_startup(void)
 	cfd_session_init_shmem();
 	cfd_pins_init_shmem();
 	cfd_schema_init_shmem();
-	cfd_delivery_init_shmem();
+	cfd_kept_init_shmem();
 }
 
 static void

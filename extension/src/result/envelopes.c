@@ -10,7 +10,8 @@
  * For a small result, envelopes in the delivery cache (delivery.h), and the
  * client's own of what the transaction has written (adopted.h), are not
  * requested. The others are, even a single one, in a form that can be cached
- * or that brings the client the column's key.
+ * or that brings the client the column's key, and with them those of other
+ * columns of the same rows (beside.h).
  *
  * Invariants: as in envelopes.h.
  */
@@ -21,6 +22,7 @@
 #include "cell/cell.h"
 #include "value/adopted.h"
 #include "value/delivery.h"
+#include "value/kept.h"
 #include "result/envelopes.h"
 #include "session/channel.h"
 #include "value/types.h"
@@ -100,6 +102,7 @@ cfd_envelopes_begin(CfdEnvelopes *list, TupleDesc desc, MemoryContext answers, b
 	list->context = answers;
 	list->answer = NULL;
 	list->given = NULL;
+	list->beside = NULL;
 	cfd_envelopes_clear(list);
 }
 
@@ -238,14 +241,46 @@ form_of(CfdFid fid, const CfdWireWanted *before, int count)
 	return form;
 }
 
+static bool
+is_wanted(CfdFid fid, const CfdWireWanted *wanted, int count)
+{
+	for (int i = 0; i < count; i++)
+	{
+		if (wanted[i].fid == fid)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Adds other values of the rows, as far as the client has their columns' keys
+ * and their envelopes are not in the cache. Returns how many are wanted then.
+ */
+static int
+add_beside(const CfdBeside *beside, uint64 period, CfdWireWanted *wanted, int count)
+{
+	for (int i = 0; i < beside->values && count < CFD_BESIDE_MAX; i++)
+	{
+		const CfdWireWanted *one = &beside->value[i];
+
+		if (cfd_delivery_form(one->fid) == CFD_DELIVERY_DELIVERY &&
+			cfd_kept_get(period, one->fid, one->t, NULL) == 0 && !is_wanted(one->fid, wanted, count))
+			wanted[count++] = *one;
+	}
+	return count;
+}
+
 /*
  * Requests the envelopes that were not in the cache. `numbers` are the
- * positions of these values in list->given.
+ * positions of these values in list->given. Envelopes of other values of the
+ * rows come last, so that an answer that ends at one of them is complete.
  */
 static void
-ask_for_rest(CfdEnvelopes *list, uint64 period, const CfdWireWanted *wanted, const int *numbers, int count)
+ask_for_rest(CfdEnvelopes *list, uint64 period, CfdWireWanted *wanted, const int *numbers, int count)
 {
-	if (!cfd_envelopes_ask(list, period, wanted, count))
+	int			all = list->beside == NULL ? count : add_beside(list->beside, period, wanted, count);
+
+	if (!cfd_envelopes_ask(list, period, wanted, all))
 		return;
 	for (int i = 0; i < count && list->left.at != list->left.end; i++)
 	{
@@ -256,6 +291,13 @@ ask_for_rest(CfdEnvelopes *list, uint64 period, const CfdWireWanted *wanted, con
 		given->length = sealed.envelope_length;
 		given->keyed = cfd_delivery_came(period, wanted[i].fid, wanted[i].t, wanted[i].form,
 										 given->envelope, given->length);
+	}
+	for (int i = count; i < all && list->left.at != list->left.end; i++)
+	{
+		CfdReadSealed sealed = next_sealed(list);
+
+		cfd_delivery_came(period, wanted[i].fid, wanted[i].t, wanted[i].form,
+						  (const char *) sealed.envelope, sealed.envelope_length);
 	}
 	list->left = cfd_reader(NULL, 0);
 }

@@ -19,6 +19,7 @@
 #include "access/tupdesc.h"
 #include "wire/wire.h"
 #include "executor/tuptable.h"
+#include "result/beside.h"
 
 /* Limits of one request. The last row may exceed the number of values. */
 #define CFD_ENVELOPE_ROWS_MAX 4096
@@ -41,6 +42,7 @@ typedef struct CfdEnvelopes
 	struct CfdGiven *given;		/* envelopes of a small result from given_from on; NULL: none */
 	int			given_from;
 	uint64		period;			/* delivery period in which they were requested */
+	const CfdBeside *beside;	/* other values of the rows; NULL: unknown */
 } CfdEnvelopes;
 
 /* Number of protected columns. */

@@ -32,6 +32,7 @@ typedef struct Results
 	TupleTableSlot *slot;
 	TupleTableSlot *opened;		/* row with its cells opened; NULL: there are no cells */
 	CfdEnvelopes envelopes;
+	CfdBeside	beside;
 	int			rows;
 	MinimalTuple tuples[CFD_ENVELOPE_ROWS_MAX];
 	Size		bytes;
@@ -53,6 +54,7 @@ clear(void)
 {
 	results.rows = 0;
 	results.bytes = 0;
+	results.beside.values = 0;
 	cfd_envelopes_clear(&results.envelopes);
 	MemoryContextReset(results.rows_context);
 }
@@ -89,6 +91,7 @@ receive(TupleTableSlot *slot, DestReceiver *self)
 	results.tuples[results.rows++] = tuple;
 	results.bytes += tuple->t_len;
 	cfd_envelopes_note(&results.envelopes, slot);
+	cfd_beside_note(&results.beside);
 	if (results.opened != NULL)
 		ExecClearTuple(results.opened);
 	if (results.rows < Min(cfd_result_batch, CFD_ENVELOPE_ROWS_MAX) &&
@@ -143,6 +146,8 @@ cfd_results_receiver(QueryDesc *query)
 	results.rows_context = AllocSetContextCreate(results.context, "Confide rows", ALLOCSET_DEFAULT_SIZES);
 	before = MemoryContextSwitchTo(results.context);
 	cfd_envelopes_begin(&results.envelopes, desc, results.rows_context, to->mydest != DestCopyOut, true);
+	cfd_beside_begin(&results.beside, query->planstate);
+	results.envelopes.beside = &results.beside;
 	MemoryContextSwitchTo(before);
 	clear();
 	results.pub = (DestReceiver) {receive, start, shut_down, destroy, to->mydest};

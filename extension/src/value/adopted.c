@@ -12,6 +12,7 @@
 #include "utils/memutils.h"
 #include "value/adopted.h"
 #include "value/delivery.h"
+#include "value/kept.h"
 
 typedef struct Adopted
 {
@@ -99,7 +100,7 @@ cfd_adopted_confirm(void)
 	{
 		if (!cfd_read_sealed(&read.envelopes, &sealed))
 			cfd_violation("malformed envelope of an adopted value");
-		cfd_delivery_keep(body.period, wanted[i].fid, wanted[i].t, (const char *) sealed.envelope, sealed.envelope_length);
+		cfd_kept_put(body.period, wanted[i].fid, wanted[i].t, (const char *) sealed.envelope, sealed.envelope_length);
 	}
 }
 

@@ -1,214 +1,20 @@
 /*
  * delivery.c
- *	  Cache of delivery envelopes; see delivery.h.
+ *	  Which delivery envelopes may be kept and given out; see delivery.h.
  *
- * There are two set-associative tables, for short and for longer envelopes;
- * envelopes that are longer still are not cached. Replacement within a set is
- * an approximation of LRU (clock sweep): a use increments a cell's counter up
- * to a small maximum, and the search for a victim decrements counters.
- *
- * The contents of shared memory are trusted only to the extent of the cell's
- * size. The client verifies the envelope itself.
- *
- * Invariants: as in delivery.h; a set is accessed under its spinlock only, by
- * code that cannot raise an error.
+ * Invariants: as in delivery.h.
  */
 #include "postgres.h"
 
 #include "value/delivery.h"
 #include "miscadmin.h"
 #include "session/channel.h"
-#include "storage/ipc.h"
-#include "storage/lwlock.h"
-#include "storage/shmem.h"
-#include "storage/spin.h"
+#include "value/kept.h"
 #include "utils/guc.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 
-#define WAYS 8
-#define USES_MAX 3
-#define USES_NEW 1
-#define SHORT_BYTES 72
-#define LONG_BYTES CFD_DELIVERY_KEPT_BYTES
-
 static bool enabled = true;
-static int	memory = 16 * 1024;
-
-/* ---------- the tables ---------- */
-
-typedef struct Cell
-{
-	uint64		period;			/* 0: empty */
-	CfdFid		fid;
-	uint16		length;
-	uint8		type;
-	uint8		uses;
-	char		envelope[FLEXIBLE_ARRAY_MEMBER];
-} Cell;
-
-/* Header of a set; its cells follow. */
-typedef struct Set
-{
-	slock_t		lock;
-	int			hand;			/* cell at which the next search for a victim starts */
-} Set;
-
-typedef struct Table
-{
-	Size		room;			/* bytes for an envelope */
-	Size		stride;			/* size of a cell */
-	Size		size;			/* size of a set */
-	uint32		sets;			/* number of sets; 0: table disabled */
-	char	   *base;
-} Table;
-
-static Table tables[] = {{.room = SHORT_BYTES}, {.room = LONG_BYTES}};
-
-/* Computes the dimensions. Each table gets half of the memory. */
-static void
-measure(Table *table)
-{
-	table->stride = MAXALIGN(offsetof(Cell, envelope) + table->room);
-	table->size = CACHELINEALIGN(MAXALIGN(sizeof(Set)) + WAYS * table->stride);
-	table->sets = (Size) memory * 1024 / lengthof(tables) / table->size;
-}
-
-static Size
-table_bytes(void)
-{
-	Size		bytes = 0;
-
-	for (int i = 0; i < lengthof(tables); i++)
-	{
-		measure(&tables[i]);
-		bytes = add_size(bytes, mul_size(tables[i].sets, tables[i].size));
-	}
-	return bytes;
-}
-
-void
-cfd_delivery_request_shmem(void)
-{
-	RequestAddinShmemSpace(add_size(table_bytes(), PG_CACHE_LINE_SIZE));
-}
-
-static Set *
-set_at(const Table *table, uint32 number)
-{
-	return (Set *) (table->base + (Size) number * table->size);
-}
-
-static Cell *
-cell_at(const Table *table, Set *set, int number)
-{
-	return (Cell *) ((char *) set + MAXALIGN(sizeof(Set)) + (Size) number * table->stride);
-}
-
-void
-cfd_delivery_init_shmem(void)
-{
-	Size		bytes = table_bytes();
-	char	   *base;
-	bool		found;
-
-	if (bytes == 0)
-		return;
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	base = ShmemInitStruct("confide delivery", bytes + PG_CACHE_LINE_SIZE, &found);
-	base = (char *) CACHELINEALIGN(base);
-	if (!found)
-		memset(base, 0, bytes);
-	for (int i = 0; i < lengthof(tables); i++)
-	{
-		tables[i].base = base;
-		for (uint32 n = 0; !found && n < tables[i].sets; n++)
-			SpinLockInit(&set_at(&tables[i], n)->lock);
-		base += (Size) tables[i].sets * tables[i].size;
-	}
-	LWLockRelease(AddinShmemInitLock);
-}
-
-static Set *
-set_of(const Table *table, CfdFid fid)
-{
-	uint64		hash = fid * UINT64CONST(0x9E3779B97F4A7C15);
-
-	return set_at(table, (uint32) ((hash >> 32) % table->sets));
-}
-
-/* Copies an envelope out. Returns its length, or 0. */
-static uint32
-look(const Table *table, uint64 period, CfdFid fid, uint8 type, char *to)
-{
-	Set		   *set;
-	uint32		length = 0;
-
-	if (table->sets == 0)
-		return 0;
-	set = set_of(table, fid);
-	SpinLockAcquire(&set->lock);
-	for (int i = 0; i < WAYS; i++)
-	{
-		Cell	   *cell = cell_at(table, set, i);
-
-		if (cell->fid != fid || cell->period != period || cell->type != type || cell->length > table->room)
-			continue;
-		length = cell->length;
-		memcpy(to, cell->envelope, length);
-		if (cell->uses < USES_MAX)
-			cell->uses++;
-		break;
-	}
-	SpinLockRelease(&set->lock);
-	return length;
-}
-
-/* Chooses the cell for a value: its own, an invalid one, or a victim. */
-static Cell *
-place(const Table *table, Set *set, uint64 period, CfdFid fid)
-{
-	for (int i = 0; i < WAYS; i++)
-	{
-		Cell	   *cell = cell_at(table, set, i);
-
-		if (cell->fid == fid)
-			return cell;
-	}
-	for (int i = 0; i < WAYS * (USES_MAX + 1); i++)
-	{
-		Cell	   *cell = cell_at(table, set, set->hand);
-
-		set->hand = (set->hand + 1) & (WAYS - 1);
-		if (cell->period != period || cell->uses == 0)
-			return cell;
-		cell->uses--;
-	}
-	return cell_at(table, set, set->hand & (WAYS - 1));
-}
-
-void
-cfd_delivery_keep(uint64 period, CfdFid fid, uint8 type, const char *envelope, uint32 length)
-{
-	const Table *table = &tables[length > SHORT_BYTES];
-	Set		   *set;
-	Cell	   *cell;
-
-	if (length == 0 || length > LONG_BYTES || table->sets == 0)
-		return;
-	set = set_of(table, fid);
-	SpinLockAcquire(&set->lock);
-	/* Do not trust the value in shared memory. */
-	set->hand &= WAYS - 1;
-	cell = place(table, set, period, fid);
-	cell->period = period;
-	cell->fid = fid;
-	cell->length = length;
-	cell->type = type;
-	cell->uses = USES_NEW;
-	memcpy(cell->envelope, envelope, length);
-	SpinLockRelease(&set->lock);
-}
 
 /* ---------- column keys of the client ---------- */
 
@@ -279,7 +85,7 @@ cfd_delivery_period(void)
 {
 	uint64		period;
 
-	if (!enabled || memory == 0)
+	if (!enabled || !cfd_kept_enabled())
 		return 0;
 	cfd_channel_look_after();
 	if (!cfd_channel.connected || !cfd_channel.had_client || cfd_channel.lost_client)
@@ -331,12 +137,10 @@ cfd_delivery_expected(uint32 partition)
 bool
 cfd_delivery_find(uint64 period, CfdFid fid, uint8 type, const char **envelope, uint32 *length)
 {
-	char		found[LONG_BYTES];
+	char		found[CFD_DELIVERY_KEPT_BYTES];
 	char	   *copy;
 
-	*length = 0;
-	for (int i = 0; i < lengthof(tables) && *length == 0; i++)
-		*length = look(&tables[i], period, fid, type, found);
+	*length = cfd_kept_get(period, fid, type, found);
 	if (*length == 0)
 		return false;
 	copy = palloc(*length);
@@ -351,7 +155,7 @@ cfd_delivery_came(uint64 period, CfdFid fid, uint8 type, uint8 form, const char 
 	uint8		origin = length > CFD_ENVELOPE_HEADER_BYTES ? envelope[1] : 0;
 
 	if (form == CFD_DELIVERY_DELIVERY && origin == CFD_ORIGIN_DELIVERY)
-		cfd_delivery_keep(period, fid, type, envelope, length);
+		cfd_kept_put(period, fid, type, envelope, length);
 	if (form != CFD_DELIVERY_KEYED)
 		return false;
 	if (origin == CFD_ORIGIN_KEEPER && (envelope[3] & CFD_ENVELOPE_FLAG_KEYED) != 0)
@@ -389,12 +193,5 @@ cfd_delivery_init(void)
 							 PGC_USERSET,
 							 0,
 							 NULL, NULL, NULL);
-	DefineCustomIntVariable("confide.delivery_memory",
-							"Shared memory for values that were sealed for all clients that may see them.",
-							"0: none are kept.",
-							&memory,
-							16 * 1024, 0, 1024 * 1024,
-							PGC_POSTMASTER,
-							GUC_UNIT_KB,
-							NULL, NULL, NULL);
+	cfd_kept_init();
 }

@@ -1,12 +1,12 @@
 /*
  * delivery.h
- *	  Cache of delivery envelopes in shared memory.
+ *	  Cache of delivery envelopes: which are kept, and given out.
  *
  * A delivery envelope is a column value that the keeper has sealed for every
  * client that has the column's key. Such envelopes are returned without a
- * round trip. The cache holds ciphertext only, and the keeper decides which
- * client gets a column's key. This module does not decide which values are
- * requested (result/envelopes.h, promote.c).
+ * round trip. They are in shared memory (kept.h), which holds ciphertext only;
+ * the keeper decides which client gets a column's key. This module does not
+ * decide which values are requested (result/envelopes.h, promote.c).
  *
  * Invariants: an envelope is returned only in the period in which it was
  * requested, where the current period is the one the keeper publishes in the
@@ -27,8 +27,6 @@
 #define CFD_DELIVERY_VALUES_MAX 256
 
 extern void cfd_delivery_init(void);
-extern void cfd_delivery_request_shmem(void);
-extern void cfd_delivery_init_shmem(void);
 
 /* The current period; 0: do not use the cache. */
 extern uint64 cfd_delivery_period(void);
@@ -42,11 +40,6 @@ extern uint8 cfd_delivery_form(CfdFid fid);
  * writes. Must be called within a period.
  */
 extern bool cfd_delivery_expected(uint32 partition);
-/*
- * Stores a value's envelope in the cache if it is eligible. The period is that
- * of the keeper's answer.
- */
-extern void cfd_delivery_keep(uint64 period, CfdFid fid, uint8 type, const char *envelope, uint32 length);
 /*
  * Copies a cached envelope into the current memory context. Returns false if
  * there is none.

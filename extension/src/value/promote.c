@@ -22,6 +22,7 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "value/delivery.h"
+#include "value/kept.h"
 #include "value/promote.h"
 #include "value/types.h"
 #include "wal/rmgr.h"
@@ -352,7 +353,7 @@ keep_delivered(const CfdPromotion *items, int count, uint64 period, CfdReader en
 			continue;
 		if (!cfd_read_sealed(&envelopes, &sealed))
 			cfd_violation("malformed envelope of a promoted value");
-		cfd_delivery_keep(period, items[i].fid, items[i].type, (const char *) sealed.envelope, sealed.envelope_length);
+		cfd_kept_put(period, items[i].fid, items[i].type, (const char *) sealed.envelope, sealed.envelope_length);
 	}
 }
 
