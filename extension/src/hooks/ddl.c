@@ -68,7 +68,7 @@ names_protected_type(TypeName *name)
 {
 	Oid			type = named_type(name);
 
-	return OidIsValid(type) && cfd_type_code(type) != 0;
+	return OidIsValid(type) && cfd_stored_code(type) != 0;
 }
 
 static bool
@@ -168,7 +168,7 @@ result_has_protected(const CreateTableAsStmt *create)
 	{
 		TargetEntry *entry = lfirst_node(TargetEntry, cell);
 
-		if (!entry->resjunk && cfd_type_code(exprType((Node *) entry->expr)) != 0)
+		if (!entry->resjunk && cfd_stored_code(exprType((Node *) entry->expr)) != 0)
 			return true;
 	}
 	return false;

@@ -1,9 +1,11 @@
 /*
  * refusals.c
  *	  Refuses protected types where they cannot be stored: in tables of
- *	  other access methods, in foreign tables, inside arrays, composite
- *	  types, ranges and domains, in indexes on expressions of other families,
- *	  and in statistics on protected expressions. Also refuses plaintext constants in defaults and
+ *	  other access methods, in foreign tables, inside composite types,
+ *	  ranges, domains over arrays and arrays of domains, in indexes on
+ *	  expressions of other families, and in statistics on protected
+ *	  expressions; arrays of protected types also in indexes, statistics and
+ *	  ledger tables. Also refuses plaintext constants in defaults and
  *	  constraints.
  *
  * Reads the catalogs as they are after the change, before the transaction
@@ -11,7 +13,7 @@
  * relations.
  *
  * Invariant: after a successful DDL statement, FIDs are stored only in columns
- * of protected types, in relations with the access method "confide".
+ * of protected types and of their arrays, in relations with the access method "confide".
  */
 #include "postgres.h"
 
@@ -111,8 +113,19 @@ refuse_inside(const Target *target, const Form_pg_attribute attribute)
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 			 errmsg("column \"%s\" of \"%s\" cannot have type %s", NameStr(attribute->attname),
 					target->name, format_type_be(attribute->atttypid)),
-			 errdetail("Protected values cannot be stored inside arrays, composites and ranges."),
-			 errhint("Give each protected value a column of its own.")));
+			 errdetail("Protected values cannot be stored inside composites, ranges and arrays of domains."),
+			 errhint("Give each protected value a column of its own, or take an array of a protected type.")));
+}
+
+/* What an array of protected values cannot be in. */
+static void
+refuse_array(const char *what, const char *name, Oid type)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("%s \"%s\" cannot hold type %s", what, name, format_type_be(type)),
+			 errdetail("Arrays of protected values are stored in tables only, without indexes and statistics, and not in ledger tables."),
+			 errhint("Put the elements into rows of a table of their own.")));
 }
 
 static void
@@ -134,22 +147,11 @@ refuse_relation(const Target *target, const Form_pg_attribute attribute)
 			 errhint("Use the access method confide.")));
 }
 
-static void
-check_attribute(const Target *target, const Form_pg_attribute attribute)
-{
-	if (attribute->attnum <= 0 || attribute->attisdropped || !cfd_type_contains(attribute->atttypid))
-		return;
-	if (cfd_type_code(attribute->atttypid) == 0)
-		refuse_inside(target, attribute);
-	if (target->kind == RELKIND_PARTITIONED_TABLE)
-		return;					/* has no storage itself */
-	if (target->kind == RELKIND_FOREIGN_TABLE || target->method != cfd_access_method())
-		refuse_relation(target, attribute);
-}
+typedef void (*AttributeCheck) (const Target *target, const Form_pg_attribute attribute);
 
 /* Calls a check for one attribute of a relation, or for all of them (number 0). */
 static void
-check_attributes(const Target *target, AttrNumber number, bool keys)
+check_attributes(const Target *target, AttrNumber number, AttributeCheck check)
 {
 	Relation	relation = table_open(AttributeRelationId, AccessShareLock);
 	ScanKeyData keyData[2];
@@ -166,19 +168,59 @@ check_attributes(const Target *target, AttrNumber number, bool keys)
 	{
 		Form_pg_attribute attribute = (Form_pg_attribute) GETSTRUCT(tuple);
 
-		if (!keys)
-			check_attribute(target, attribute);
-		else if (attribute->attnum >= 1 && cfd_type_contains(attribute->atttypid) &&
-				 target->method != BTREE_AM_OID && target->method != HASH_AM_OID)
-			ereport(ERROR,
-					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-					 errmsg("index \"%s\" cannot hold protected type %s", target->name,
-							format_type_be(attribute->atttypid)),
-					 errdetail("Of indexes that hold protected columns, garbage collection can read B-trees only."),
-					 errhint("Use btree or hash, or leave the column out of INCLUDE.")));
+		if (attribute->attnum > 0 && !attribute->attisdropped)
+			check(target, attribute);
 	}
 	systable_endscan(scan);
 	table_close(relation, AccessShareLock);
+}
+
+/* For a ledger table: the log would have the identifiers in place of the elements. */
+static void
+check_no_array(const Target *target, const Form_pg_attribute attribute)
+{
+	if (cfd_array_code(attribute->atttypid) != 0)
+		refuse_array("ledger table", target->name, attribute->atttypid);
+}
+
+static void
+check_no_ledger(const Target *target, const Form_pg_attribute attribute)
+{
+	if (cfd_ledger_role(attribute->atttypid) != CFD_NO_LEDGER)
+		check_attributes(target, 0, check_no_array);
+}
+
+static void
+check_attribute(const Target *target, const Form_pg_attribute attribute)
+{
+	check_no_ledger(target, attribute);
+	if (!cfd_type_contains(attribute->atttypid))
+		return;
+	if (cfd_array_code(attribute->atttypid) != 0)
+		check_attributes(target, 0, check_no_ledger);
+	if (cfd_stored_code(attribute->atttypid) == 0 ||
+		(cfd_array_code(attribute->atttypid) != 0 && attribute->attstorage != TYPSTORAGE_PLAIN))
+		refuse_inside(target, attribute);
+	if (target->kind == RELKIND_PARTITIONED_TABLE)
+		return;					/* has no storage itself */
+	if (target->kind == RELKIND_FOREIGN_TABLE || target->method != cfd_access_method())
+		refuse_relation(target, attribute);
+}
+
+static void
+check_key(const Target *target, const Form_pg_attribute attribute)
+{
+	if (!cfd_type_contains(attribute->atttypid))
+		return;
+	if (cfd_array_code(attribute->atttypid) != 0)
+		refuse_array("index", target->name, attribute->atttypid);
+	if (target->method != BTREE_AM_OID && target->method != HASH_AM_OID)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("index \"%s\" cannot hold protected type %s", target->name,
+						format_type_be(attribute->atttypid)),
+				 errdetail("Of indexes that hold protected columns, garbage collection can read B-trees only."),
+				 errhint("Use btree or hash, or leave the column out of INCLUDE.")));
 }
 
 /* The expression stored in a column of a catalog row, or NULL. */
@@ -220,12 +262,16 @@ check_indexed(const Target *target, Oid table, Node *expression)
 	Bitmapset  *sources;
 	int			number;
 
+	if (cfd_array_code(type) != 0)
+		refuse_array("index", target->name, type);
 	/* A hash index stores hashes only. */
 	if (!cfd_type_contains(type) || target->method == HASH_AM_OID)
 		return;
 	if (cfd_type_code(type) == 0)
-		refuse_indexed(target, type, "Protected values cannot be stored inside arrays, composites and ranges.");
+		refuse_indexed(target, type, "Protected values cannot be stored inside composites and ranges.");
 	sources = cfd_derived_sources(table, expression, &number);
+	if (sources == NULL && number > 0 && cfd_array_code(get_atttype(table, number)) != 0)
+		refuse_array("index", target->name, get_atttype(table, number));
 	if (sources == NULL && number != 0)
 		refuse_indexed(target, type, psprintf("Column \"%s\" has another family than enc_.",
 											  get_attname(table, number, false)));
@@ -245,7 +291,15 @@ check_index(const Target *target)
 	if (!HeapTupleIsValid(tuple))
 		return;
 	form = (Form_pg_index) GETSTRUCT(tuple);
-	check_attributes(target, 0, true);
+	check_attributes(target, 0, check_key);
+	/* The attribute of a hash index is the hash. */
+	for (int i = 0; i < form->indnatts; i++)
+	{
+		Oid			type = get_atttype(form->indrelid, form->indkey.values[i]);
+
+		if (cfd_array_code(type) != 0)
+			refuse_array("index", target->name, type);
+	}
 	foreach(cell, (List *) stored_expression(IndexRelationId, IndexRelidIndexId, Anum_pg_index_indexrelid,
 											 Anum_pg_index_indexprs, target->oid, 0))
 		check_indexed(target, form->indrelid, lfirst(cell));
@@ -266,7 +320,7 @@ check_relation(Oid oid, AttrNumber number)
 		case RELKIND_MATVIEW:
 		case RELKIND_PARTITIONED_TABLE:
 		case RELKIND_FOREIGN_TABLE:
-			check_attributes(&target, number, false);
+			check_attributes(&target, number, check_attribute);
 			break;
 		case RELKIND_INDEX:
 		case RELKIND_PARTITIONED_INDEX:
@@ -278,11 +332,24 @@ check_relation(Oid oid, AttrNumber number)
 }
 
 static void
+check_statistics_columns(const Form_pg_statistic_ext statistics)
+{
+	for (int i = 0; i < statistics->stxkeys.dim1; i++)
+	{
+		Oid			type = get_atttype(statistics->stxrelid, statistics->stxkeys.values[i]);
+
+		if (cfd_array_code(type) != 0)
+			refuse_array("statistics object", NameStr(statistics->stxname), type);
+	}
+}
+
+static void
 check_statistics(Oid oid)
 {
 	List	   *expressions = (List *) stored_expression(StatisticExtRelationId, StatisticExtOidIndexId,
 														 Anum_pg_statistic_ext_oid,
 														 Anum_pg_statistic_ext_stxexprs, oid, 0);
+	HeapTuple	tuple = catalog_row(StatisticExtRelationId, StatisticExtOidIndexId, Anum_pg_statistic_ext_oid, oid, 0);
 	ListCell   *cell;
 
 	foreach(cell, expressions)
@@ -292,6 +359,8 @@ check_statistics(Oid oid)
 					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 					 errmsg("statistics on expressions of protected types are not supported")));
 	}
+	if (HeapTupleIsValid(tuple))
+		check_statistics_columns((Form_pg_statistic_ext) GETSTRUCT(tuple));
 }
 
 static void
