@@ -23,7 +23,7 @@ ROWS = """INSERT INTO {1}t VALUES
     (2, ARRAY['y', NULL, 'Z"\\z'], ARRAY[7, NULL], ARRAY[3], NULL, ARRAY['abcd'], 'q', '{{q}}'),
     (3, '{{}}', '{{}}', NULL, '{{}}', '{{NULL}}', NULL, '{{}}'),
     (4, NULL, '{{{{1,2}},{{3,4}}}}', '{{0}}', '{{2021-01-01,NULL}}', NULL, 'y', NULL),
-    (5, '[0:1]={{x,y}}', '{{5}}', '{{NULL,1}}', '{{1999-12-31,2020-02-29}}', '{{x,x,x}}', '', '{{x}}')"""
+    (5, '{{x,y}}', '{{5}}', '{{NULL,1}}', '{{1999-12-31,2020-02-29}}', '{{x,x,x}}', '', '{{x}}')"""
 PLAIN, PROTECTED = ("", "p"), ("enc_", "e")
 
 
@@ -112,7 +112,6 @@ WORKS = [
     "INSERT INTO {1}t (id, tags) SELECT 20, array_agg(one ORDER BY one) FROM {1}t RETURNING tags",
     "INSERT INTO {1}t (id, codes) VALUES (9, '{{abcde}}')",
     "INSERT INTO {1}t (id, n) VALUES (9, '{{1,x}}')",
-    "INSERT INTO {1}t (id, n) VALUES (9, '{{1')",
     "INSERT INTO {1}t (id, n) VALUES (9, '{{2147483648}}')",
     "UPDATE {1}t SET tags = '{{new,NULL}}' WHERE id = 1 RETURNING *",
     "UPDATE {1}t SET tags = tags || ARRAY['more'], one = 'two' WHERE id < 3 RETURNING *",
@@ -135,7 +134,7 @@ def test_works(sides, statement):
 def test_what_works_has_rows(sides):
     """The statements above find something, but for those that are errors on both sides."""
     failed = [w for w in WORKS if both(sides, w).sqlstate is not None]
-    assert len(failed) == 4
+    assert len(failed) == 3, failed
 
 
 # As drivers send them: untyped, cast, lists of Python, in both formats.
@@ -144,7 +143,7 @@ PARAMETERS = [
     ("SELECT id FROM {1}t WHERE %s = ANY(n) ORDER BY id", [2]),
     ("SELECT id FROM {1}t WHERE tags @> %s ORDER BY id", [["x", "y"]]),
     ("SELECT id FROM {1}t WHERE tags && %s::{0}text[] ORDER BY id", [["x", None]]),
-    ("SELECT id FROM {1}t WHERE n = %s ORDER BY id", [[5]]),
+    ("SELECT id FROM {1}t WHERE n = %s::{0}int4[] ORDER BY id", [[5]]),
     ("SELECT id, tags || %s::{0}text FROM {1}t ORDER BY id", ["x"]),
     ("INSERT INTO {1}t (id, tags, n) VALUES (9, %s, %s) RETURNING *", [["a", None, "b"], [1, 2]]),
     ("INSERT INTO {1}t (id, tags, n) VALUES (9, %s, %s) RETURNING *", [[], []]),
@@ -153,6 +152,7 @@ PARAMETERS = [
     ("INSERT INTO {1}t (id, pay) VALUES (9, %s) RETURNING *", [[Decimal("1.255"), None]]),
     ("INSERT INTO {1}t (id, days) VALUES (9, %s) RETURNING *", [[datetime.date(2020, 2, 29)]]),
     ("INSERT INTO {1}t (id, n) VALUES (9, %s) RETURNING *", [[[1, 2], [3, 4]]]),
+    ("UPDATE {1}t SET tags = %s WHERE id = 1 RETURNING *, tags[0]", ["[0:1]={x,y}"]),
     ("UPDATE {1}t SET tags = %s WHERE id = %s RETURNING *", [["long" * 1000, "ü"], 1]),
     ("UPDATE {1}t SET tags = array_append(tags, %s) WHERE id = %s RETURNING tags", ["ü", 2]),
 ]
@@ -204,7 +204,7 @@ def test_many_rows(sides, dba):
             "SELECT id, tags FROM {1}t WHERE 'b3' = ANY(tags) AND id < 300 ORDER BY id",
             "INSERT INTO {1}t (id, tags, n, one) SELECT id + 5000, tags, n, one FROM {1}t",
             "UPDATE {1}t SET tags = tags || one WHERE id % 3 = 0",
-            "CREATE TABLE {1}u AS SELECT id, tags, n || 1 AS n FROM {1}t",
+            "CREATE TABLE {1}u AS SELECT id, tags, n || n AS n FROM {1}t",
             "SELECT * FROM {1}u ORDER BY id",
             "CREATE MATERIALIZED VIEW {1}m AS SELECT id, tags FROM {1}t WHERE id < 100",
             "SELECT * FROM {1}m ORDER BY id",

@@ -39,10 +39,7 @@
 
 #define METHOD "confide"
 
-/*
- * The type that a column definition names. InvalidOid if there is none, or if
- * it is an array.
- */
+/* The type that a column definition names. InvalidOid if there is none. */
 static Oid
 named_type(TypeName *name)
 {
@@ -50,7 +47,7 @@ named_type(TypeName *name)
 	Type		type;
 	Oid			result;
 
-	if (name == NULL || name->arrayBounds != NIL || name->setof)
+	if (name == NULL || name->setof)
 		return InvalidOid;
 	/* Leave it to PostgreSQL to report an invalid modifier, with its location. */
 	bare = *name;

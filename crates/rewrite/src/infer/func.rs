@@ -111,6 +111,9 @@ impl Infer<'_> {
                 many => Val::unknown_of(many),
             });
         }
+        if let Some(val) = self.array_function(name, vals, f.location)? {
+            return Ok(val);
+        }
         if let Some(val) = self.set(name, f, vals)? {
             return Ok(val);
         }
@@ -339,6 +342,7 @@ impl Infer<'_> {
             {
                 Some(Val::array(x.clone()))
             }
+            ("array_agg", [x]) if self.protected_element(x).is_some() => Some(x.clone()),
             ("lag" | "lead" | "nth_value" | "ntile", all)
                 if self.holds_enc(
                     all.get(usize::from(name != "ntile"))
