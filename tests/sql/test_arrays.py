@@ -290,6 +290,9 @@ REFUSED = [
     "CREATE TYPE r AS (a enc_text[])",
     "CREATE TABLE r (a rnd_text[])",
     "ALTER TABLE et ALTER tags SET STORAGE extended",
+    "ALTER TABLE et ADD COLUMN more enc_varchar(9)[] DEFAULT ARRAY['computed']",
+    "ALTER TABLE et ALTER codes SET DEFAULT ARRAY['abc']",
+    "ALTER TABLE et ADD COLUMN more enc_timestamptz[] DEFAULT ARRAY[now()::enc_timestamptz]",
 ]
 
 

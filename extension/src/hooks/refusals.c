@@ -22,6 +22,7 @@
 #include "access/table.h"
 #include "catalog/dependency.h"
 #include "catalog/indexing.h"
+#include "catalog/namespace.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_attrdef.h"
@@ -29,6 +30,7 @@
 #include "catalog/pg_class.h"
 #include "catalog/pg_constraint.h"
 #include "catalog/pg_index.h"
+#include "catalog/pg_inherits.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_rewrite.h"
 #include "catalog/pg_statistic_ext.h"
@@ -36,7 +38,9 @@
 #include "hooks/hooks.h"
 #include "index/derived.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
 #include "schema/schema.h"
+#include "value/arrays.h"
 #include "value/types.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -50,19 +54,20 @@ static object_access_hook_type previous_access = NULL;
 
 /*
  * Fetches a catalog row by its OID column and, if `number` is not 0, the
- * number in the following column. `index` is an index on these columns.
+ * number in the following column, or the attribute's number. `index` is an index on these columns.
  * Returns NULL if there is no such row.
  */
 static HeapTuple
 catalog_row(Oid catalog, Oid index, AttrNumber column, Oid oid, int16 number)
 {
+	AttrNumber	second = catalog == AttributeRelationId ? Anum_pg_attribute_attnum : column + 1;
 	Relation	relation = table_open(catalog, AccessShareLock);
 	ScanKeyData keys[2];
 	SysScanDesc scan;
 	HeapTuple	tuple;
 
 	ScanKeyInit(&keys[0], column, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(oid));
-	ScanKeyInit(&keys[1], column + 1, BTEqualStrategyNumber, F_INT2EQ, Int16GetDatum(number));
+	ScanKeyInit(&keys[1], second, BTEqualStrategyNumber, F_INT2EQ, Int16GetDatum(number));
 	scan = systable_beginscan(relation, index, true, SnapshotSelf, number == 0 ? 1 : 2, keys);
 	tuple = systable_getnext(scan);
 	if (HeapTupleIsValid(tuple))
@@ -364,6 +369,107 @@ check_statistics(Oid oid)
 }
 
 static void
+refuse_stored_array(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("this array of protected values cannot be stored in a definition"),
+			 errdetail("Its elements would be values of one session or statement, not constants."),
+			 errhint("Write ARRAY[...] with constants of the column's element type, without a length or precision; set the default of a new column after it was added.")));
+}
+
+static void
+refuse_temporary(Datum value)
+{
+	int			count;
+	const CfdFid *fids = cfd_array_fids(DatumGetArrayTypeP(value), &count);
+
+	for (int i = 0; i < count; i++)
+	{
+		if (cfd_fid_is_temporary(fids[i]))
+			refuse_stored_array();
+	}
+}
+
+/*
+ * Checks that the elements of all arrays in an expression are constants: those
+ * that PostgreSQL converts one by one (to a length, a precision) when it folds
+ * the expression are values of a statement. Returns false.
+ */
+static bool
+check_arrays(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Query))
+		return query_tree_walker((Query *) node, check_arrays, context, 0);
+	if (IsA(node, Const) && !((Const *) node)->constisnull && cfd_array_code(((Const *) node)->consttype) != 0)
+		refuse_temporary(((Const *) node)->constvalue);
+	if (IsA(node, ArrayCoerceExpr) && cfd_array_code(((ArrayCoerceExpr *) node)->resulttype) != 0 &&
+		!IsA(((ArrayCoerceExpr *) node)->elemexpr, RelabelType) && !contain_var_clause(node))
+		refuse_stored_array();
+	return expression_tree_walker(node, check_arrays, context);
+}
+
+static void
+check_stored(Oid catalog, Oid index, AttrNumber oid_column, AttrNumber column, Oid oid, int16 number)
+{
+	Node	   *node = stored_expression(catalog, index, oid_column, column, oid, number);
+
+	(void) check_arrays(node, NULL);
+	cfd_check_expression(node);
+}
+
+/* What rows have in a column of arrays that were made before it was added. */
+static void
+check_missing(const Target *target, const Form_pg_attribute attribute)
+{
+	HeapTuple	tuple;
+	Relation	attributes;
+	Datum		value;
+	Datum	   *values;
+	bool		isnull;
+	int			count;
+
+	if (!attribute->atthasmissing || cfd_array_code(attribute->atttypid) == 0)
+		return;
+	tuple = catalog_row(AttributeRelationId, AttributeRelidNumIndexId, Anum_pg_attribute_attrelid,
+						target->oid, attribute->attnum);
+	attributes = table_open(AttributeRelationId, AccessShareLock);
+	value = heap_getattr(tuple, Anum_pg_attribute_attmissingval, RelationGetDescr(attributes), &isnull);
+	table_close(attributes, AccessShareLock);
+	if (isnull)
+		return;
+	deconstruct_array(DatumGetArrayTypeP(value), attribute->atttypid, attribute->attlen, attribute->attbyval,
+					  attribute->attalign, &values, NULL, &count);
+	for (int i = 0; i < count; i++)
+		refuse_temporary(values[i]);
+}
+
+void
+cfd_check_added(const Node *statement)
+{
+	const AlterTableStmt *alter = (const AlterTableStmt *) statement;
+	bool		adds = false;
+	Oid			oid;
+	ListCell   *cell;
+
+	if (!IsA(alter, AlterTableStmt) || !OidIsValid(cfd_access_method()))
+		return;
+	foreach(cell, alter->cmds)
+		adds = adds || lfirst_node(AlterTableCmd, cell)->subtype == AT_AddColumn;
+	oid = adds ? RangeVarGetRelid(alter->relation, NoLock, true) : InvalidOid;
+	if (!OidIsValid(oid))
+		return;
+	foreach(cell, find_all_inheritors(oid, NoLock, NULL))
+	{
+		Target		target = {.oid = lfirst_oid(cell)};
+
+		check_attributes(&target, 0, check_missing);
+	}
+}
+
+static void
 after_change(Oid class, Oid object, int sub)
 {
 	switch (class)
@@ -372,27 +478,24 @@ after_change(Oid class, Oid object, int sub)
 			check_relation(object, sub);
 			break;
 		case AttrDefaultRelationId:	/* identified by relation and attribute */
-			cfd_check_expression(stored_expression(AttrDefaultRelationId, AttrDefaultIndexId,
-												   Anum_pg_attrdef_adrelid, Anum_pg_attrdef_adbin, object, sub));
+			check_stored(AttrDefaultRelationId, AttrDefaultIndexId, Anum_pg_attrdef_adrelid, Anum_pg_attrdef_adbin,
+						 object, sub);
 			break;
 		case ConstraintRelationId:
-			cfd_check_expression(stored_expression(ConstraintRelationId, ConstraintOidIndexId,
-												   Anum_pg_constraint_oid, Anum_pg_constraint_conbin, object, 0));
+			check_stored(ConstraintRelationId, ConstraintOidIndexId, Anum_pg_constraint_oid, Anum_pg_constraint_conbin,
+						 object, 0);
 			break;
 		case TypeRelationId:		/* a domain's default */
-			cfd_check_expression(stored_expression(TypeRelationId, TypeOidIndexId, Anum_pg_type_oid,
-												   Anum_pg_type_typdefaultbin, object, 0));
+			check_stored(TypeRelationId, TypeOidIndexId, Anum_pg_type_oid, Anum_pg_type_typdefaultbin, object, 0);
 			break;
 		case StatisticExtRelationId:
 			check_statistics(object);
 			break;
 		case ProcedureRelationId:
-			cfd_check_expression(stored_expression(ProcedureRelationId, ProcedureOidIndexId, Anum_pg_proc_oid,
-												   Anum_pg_proc_prosqlbody, object, 0));
+			check_stored(ProcedureRelationId, ProcedureOidIndexId, Anum_pg_proc_oid, Anum_pg_proc_prosqlbody, object, 0);
 			break;
 		case RewriteRelationId:
-			cfd_check_expression(stored_expression(RewriteRelationId, RewriteOidIndexId, Anum_pg_rewrite_oid,
-												   Anum_pg_rewrite_ev_action, object, 0));
+			check_stored(RewriteRelationId, RewriteOidIndexId, Anum_pg_rewrite_oid, Anum_pg_rewrite_ev_action, object, 0);
 			break;
 		default:
 			break;

@@ -19,7 +19,6 @@ CREATE TABLE t (name enc_text) PARTITION BY RANGE (lower(name)); CREATE TABLE u 
 SELECT b['%(v)s'], (b -> 'a')['%(v)s'] FROM doc
 UPDATE doc SET b['%(v)s'] = '1'
 UPDATE p SET vc[1] = '%(v)s'
-SELECT array_position(ARRAY[name], '%(v)s') FROM p
 SELECT xmlelement(name a, name, '%(v)s') FROM p
 SELECT jsonb_set(b, '{%(v)s}', '"%(v)s"') FROM doc
 CREATE STATISTICS s ON id, (name || '%(v)s') FROM p
