@@ -57,12 +57,11 @@ impl Infer<'_> {
         if !compares && name != "||" {
             return Ok(None);
         }
-        let (array, element, other) =
-            match (self.protected_element(l), self.protected_element(r)) {
-                (Some(element), _) => (l, element, r),
-                (None, Some(element)) => (r, element, l),
-                _ => return Ok(None),
-            };
+        let (array, element, other) = match (self.protected_element(l), self.protected_element(r)) {
+            (Some(element), _) => (l, element, r),
+            (None, Some(element)) => (r, element, l),
+            _ => return Ok(None),
+        };
         // An untyped literal beside an array is one.
         let alike = compares || other.bare() || matches!(other.class, Class::Array(_));
         if matches!(other.class, Class::Row(_) | Class::Soft(_) | Class::Unknown) {

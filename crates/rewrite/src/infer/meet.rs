@@ -330,7 +330,11 @@ impl Infer<'_> {
                     if self.holds_enc(element) =>
                 {
                     let element = (**element).clone();
-                    let literal = if matches!(val.class, Class::Array(_)) { &result } else { val };
+                    let literal = if matches!(val.class, Class::Array(_)) {
+                        &result
+                    } else {
+                        val
+                    };
                     self.meet_array(&element, literal, location)?;
                     Val::array(element)
                 }
