@@ -60,7 +60,7 @@ ask_keeper(Relation relation, int n, CfdFid fid)
  * does not have there.
  */
 static void
-check_column(Relation relation, int n, TupleTableSlot *slot, TupleTableSlot *before)
+moved_check_column(Relation relation, int n, TupleTableSlot *slot, TupleTableSlot *before)
 {
 	int			count;
 	int			count_before;
@@ -80,7 +80,7 @@ check_row(Relation relation, TupleTableSlot *slot, TupleTableSlot *before)
 	int			count = cfd_columns(relation)->count + cfd_columns(relation)->arrays;
 
 	for (int n = 0; n < count; n++)
-		check_column(relation, n, slot, before);
+		moved_check_column(relation, n, slot, before);
 }
 
 /* The row version that is replaced, or NULL. */

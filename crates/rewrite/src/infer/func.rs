@@ -111,9 +111,6 @@ impl Infer<'_> {
                 many => Val::unknown_of(many),
             });
         }
-        if let Some(val) = self.array_function(name, vals, f.location)? {
-            return Ok(val);
-        }
         if let Some(val) = self.set(name, f, vals)? {
             return Ok(val);
         }
@@ -365,7 +362,7 @@ impl Infer<'_> {
                 vals.iter().for_each(|v| self.note_plain(v));
                 Some(Val::plain(None))
             }
-            _ => None,
+            _ => self.array_function(name, vals, at)?,
         })
     }
 
