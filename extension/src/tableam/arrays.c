@@ -11,6 +11,7 @@
 
 #include "access/htup_details.h"
 #include "lib/stringinfo.h"
+#include "session/channel.h"
 #include "session/pins.h"
 #include "tableam/arrays.h"
 #include "utils/rel.h"
@@ -36,9 +37,16 @@ collect_elements(const CfdColumn *column, Datum value, StringInfo items)
 		pfree(array);
 }
 
-/* A copy of the array with promoted FIDs, of which the first is **next. */
+/* Promotions that have been done, in the order of collection. */
+typedef struct Promoted
+{
+	const CfdPromotion *next;
+	const CfdPromotion *end;
+} Promoted;
+
+/* A copy of the array with promoted FIDs. */
 static Datum
-replace_elements(const CfdColumn *column, Datum value, const CfdPromotion **next)
+replace_elements(const CfdColumn *column, Datum value, Promoted *promoted)
 {
 	ArrayType  *array = DatumGetArrayTypePCopy(value);
 	int			count;
@@ -46,8 +54,11 @@ replace_elements(const CfdColumn *column, Datum value, const CfdPromotion **next
 
 	for (int i = 0; i < count; i++)
 	{
-		if (cfd_fid_partition(fids[i]) != column->partition)
-			fids[i] = (*next)++->fid;
+		if (cfd_fid_partition(fids[i]) == column->partition)
+			continue;
+		if (promoted->next == promoted->end || promoted->next->partition != column->partition)
+			cfd_violation("elements were promoted into another partition");
+		fids[i] = promoted->next++->fid;
 	}
 	return PointerGetDatum(array);
 }
@@ -70,7 +81,7 @@ collect_row(const CfdColumns *columns, TupleTableSlot *slot, StringInfo items)
 
 /* Gives the slot a tuple with the promoted FIDs. */
 static void
-replace_row(const CfdColumns *columns, TupleTableSlot *slot, const CfdPromotion **next)
+replace_row(const CfdColumns *columns, TupleTableSlot *slot, Promoted *promoted)
 {
 	const CfdColumn *arrays = columns->column + columns->count;
 	TupleDesc	desc = slot->tts_tupleDescriptor;
@@ -84,7 +95,7 @@ replace_row(const CfdColumns *columns, TupleTableSlot *slot, const CfdPromotion 
 	for (int n = 0; n < columns->arrays; n++)
 	{
 		if (!slot->tts_isnull[arrays[n].index])
-			values[arrays[n].index] = replace_elements(&arrays[n], values[arrays[n].index], next);
+			values[arrays[n].index] = replace_elements(&arrays[n], values[arrays[n].index], promoted);
 	}
 	old = MemoryContextSwitchTo(slot->tts_mcxt);
 	tuple = heap_form_tuple(desc, values, slot->tts_isnull);
@@ -106,7 +117,7 @@ replace_row(const CfdColumns *columns, TupleTableSlot *slot, const CfdPromotion 
 void
 cfd_promote_arrays(Relation relation, TupleTableSlot **slots, int count)
 {
-	const CfdPromotion *next;
+	Promoted	promoted;
 	StringInfoData items;
 	int		   *found;
 	int			total = 0;
@@ -122,11 +133,12 @@ cfd_promote_arrays(Relation relation, TupleTableSlot **slots, int count)
 		cfd_pin_writer();
 		cfd_promote(relation, (CfdPromotion *) items.data, total);
 	}
-	next = (const CfdPromotion *) items.data;
+	promoted.next = (const CfdPromotion *) items.data;
+	promoted.end = promoted.next + total;
 	for (int i = 0; i < count; i++)
 	{
 		if (found[i] > 0)
-			replace_row(cfd_open_columns(relation), slots[i], &next);
+			replace_row(cfd_open_columns(relation), slots[i], &promoted);
 	}
 	pfree(found);
 	pfree(items.data);
