@@ -325,3 +325,23 @@ def test_statistics(sides, dba):
     found = {name for (name,) in dba.execute(names)}
     assert {"id", "one", "plain"} <= found
     assert not found & {"tags", "n", "pay", "days", "codes"}
+
+
+def test_plain_catalogs(sides, stack, schema):
+    """Where protected types appear as plain ones, so do their arrays."""
+    questions = [
+        "SELECT column_name, data_type, udt_name FROM information_schema.columns"
+        " WHERE table_name = '{1}t' ORDER BY ordinal_position",
+        "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute"
+        " WHERE attrelid = '{1}t'::regclass AND attnum > 0 ORDER BY attnum",
+    ]
+    with (
+        stack.another_proxy(plain_catalogs="app") as (_, url),
+        psycopg.connect(url, autocommit=True) as tools,
+    ):
+        tools.execute(f'SET search_path = "{schema}"')
+        for question in questions:
+            plain, protected = (
+                tools.execute(question.format(*side)).fetchall() for side in (PLAIN, PROTECTED)
+            )
+            assert protected == plain
