@@ -24,8 +24,10 @@ def t(app):
     )
     with app.cursor().copy("COPY t FROM STDIN") as copy:
         for i in range(1000):
-            copy.write(f"{i}\t{{Secrettag{i},NULL,\"b {i % 3}\"}}\t{{{i}}}\tplain\n")
-    app.execute("INSERT INTO t (id, tags, n) VALUES (1000, '{}', '{NULL}'), (1001, NULL, '{{1,2},{3,4}}')")
+            copy.write(f'{i}\t{{Secrettag{i},NULL,"b {i % 3}"}}\t{{{i}}}\tplain\n')
+    app.execute(
+        "INSERT INTO t (id, tags, n) VALUES (1000, '{}', '{NULL}'), (1001, NULL, '{{1,2},{3,4}}')"
+    )
     return app
 
 
@@ -66,7 +68,9 @@ def test_row_that_moves_while_it_is_looked_for(t, dba, second):
     collection.start()
     moves = 0
     while collection.is_alive():
-        second.execute("UPDATE t SET p = repeat('x', %s) WHERE id = %s", [moves % 900, moves % 1000])
+        second.execute(
+            "UPDATE t SET p = repeat('x', %s) WHERE id = %s", [moves % 900, moves % 1000]
+        )
         moves += 1
     collection.join()
     sound(dba)

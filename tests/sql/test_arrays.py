@@ -19,7 +19,8 @@ TABLE = (
     " days {0}date[], codes {0}varchar(4)[], one {0}text, plain text[])"
 )
 ROWS = """INSERT INTO {1}t VALUES
-    (1, '{{x,y,"a b"}}', '{{1,2,3}}', '{{1.5,2.255}}', '{{2020-02-29}}', '{{ab,cd}}', 'x', '{{p,q}}'),
+    (1, '{{x,y,"a b"}}', '{{1,2,3}}', '{{1.5,2.255}}', '{{2020-02-29}}', '{{ab,cd}}', 'x',
+        '{{p,q}}'),
     (2, ARRAY['y', NULL, 'Z"\\z'], ARRAY[7, NULL], ARRAY[3], NULL, ARRAY['abcd'], 'q', '{{q}}'),
     (3, '{{}}', '{{}}', NULL, '{{}}', '{{NULL}}', NULL, '{{}}'),
     (4, NULL, '{{{{1,2}},{{3,4}}}}', '{{0}}', '{{2021-01-01,NULL}}', NULL, 'y', NULL),
@@ -241,8 +242,7 @@ def test_definitions(sides):
             "SELECT id, {1}f(tags) FROM {1}t ORDER BY id",
             "CREATE FUNCTION {1}g() RETURNS trigger LANGUAGE plpgsql AS"
             " $$ BEGIN NEW.tags := NEW.tags || NEW.one; RETURN NEW; END $$",
-            "CREATE TRIGGER g BEFORE INSERT OR UPDATE ON {1}t"
-            " FOR EACH ROW EXECUTE FUNCTION {1}g()",
+            "CREATE TRIGGER g BEFORE INSERT OR UPDATE ON {1}t FOR EACH ROW EXECUTE FUNCTION {1}g()",
             "UPDATE {1}t SET one = 'triggered' WHERE id < 4 RETURNING tags",
             "CREATE TABLE {1}parts (id int, tags {0}text[]) PARTITION BY RANGE (id)",
             "CREATE TABLE {1}part1 PARTITION OF {1}parts FOR VALUES FROM (0) TO (10)",
