@@ -8,9 +8,9 @@ CREATE FUNCTION confide.pg_typeof(regtype) RETURNS regtype
 LANGUAGE sql STABLE STRICT PARALLEL SAFE AS $body$
 	SELECT coalesce((SELECT p.oid::pg_catalog.regtype
 		FROM pg_catalog.pg_type t JOIN pg_catalog.pg_type p ON p.typnamespace OPERATOR(pg_catalog.=) t.typnamespace
-			AND p.typname OPERATOR(pg_catalog.=) pg_catalog.substr(t.typname, pg_catalog.strpos(t.typname, '_') OPERATOR(pg_catalog.+) 1)
+			AND p.typname OPERATOR(pg_catalog.=) pg_catalog.regexp_replace(t.typname, '^(_?)(enc|rnd|soft)_', '\1')
 		WHERE t.oid OPERATOR(pg_catalog.=) $1 AND t.typnamespace OPERATOR(pg_catalog.=) 11
-			AND t.typname OPERATOR(pg_catalog.~) '^(enc|rnd|soft)_'), $1)
+			AND t.typname OPERATOR(pg_catalog.~) '^_?(enc|rnd|soft)_'), $1)
 $body$;
 COMMENT ON FUNCTION confide.pg_typeof(regtype) IS 'the plain twin of a protected type, and any other type itself; named as what it is called with';
 
@@ -32,8 +32,8 @@ BEGIN
 		ELSE format('a.%I', attname) END, ', ' ORDER BY attnum)
 	INTO shown FROM pg_catalog.pg_attribute WHERE attrelid = 'pg_catalog.pg_attribute'::regclass AND attnum > 0;
 	EXECUTE format('CREATE VIEW confide.pg_attribute AS SELECT %s FROM pg_catalog.pg_attribute a '
-		'LEFT JOIN pg_catalog.pg_type t ON t.oid = a.atttypid AND t.typnamespace = 11 AND t.typname ~ ''^(enc|rnd|soft)_'' '
-		'LEFT JOIN pg_catalog.pg_type p ON p.typnamespace = 11 AND p.typname = substr(t.typname, strpos(t.typname, ''_'') + 1)',
+		'LEFT JOIN pg_catalog.pg_type t ON t.oid = a.atttypid AND t.typnamespace = 11 AND t.typname ~ ''^_?(enc|rnd|soft)_'' '
+		'LEFT JOIN pg_catalog.pg_type p ON p.typnamespace = 11 AND p.typname = regexp_replace(t.typname, ''^(_?)(enc|rnd|soft)_'', ''\1'')',
 		shown);
 	-- What domains are over.
 	SELECT string_agg(CASE attname WHEN 'typbasetype' THEN 'coalesce(p.oid, d.typbasetype) AS typbasetype'

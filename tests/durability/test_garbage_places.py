@@ -252,12 +252,14 @@ def test_index_that_cannot_be_read(t):
     with pytest.raises(psycopg.Error, match="no default operator class"):
         t.execute("CREATE INDEX t_brin ON t USING brin (v)")
     with pytest.raises(psycopg.errors.FeatureNotSupported):
-        t.execute("CREATE TABLE arrays (a enc_int4[])")
+        t.execute("CREATE TABLE arrays (a enc_int4[] UNIQUE)")
 
 
 REFUSED = [
-    "CREATE TABLE r (a enc_int4[])",
-    "CREATE TABLE r (a enc_int4[]) USING confide",
+    "CREATE TABLE r (a enc_int4[]) USING heap",
+    "CREATE TABLE r (a enc_int4[]) USING confide; CREATE INDEX ON r (a)",
+    "CREATE TABLE r (a enc_int4[], b int) USING confide; CREATE STATISTICS s ON a, b FROM r",
+    "CREATE TYPE few AS (a enc_int4[]); CREATE TABLE r (f few) USING confide",
     "CREATE TYPE pair AS (a enc_int4, b int); CREATE TABLE r (p pair) USING confide",
     "CREATE TYPE span AS RANGE (subtype = enc_int4); CREATE TABLE r (p span) USING confide",
     "CREATE DOMAIN small AS enc_int4; CREATE TABLE r (p small[]) USING confide",

@@ -86,9 +86,9 @@ def forms(name):
 
 
 def of_family(sql, family):
-    """With the family's types; documents have none but enc_."""
+    """With the family's types; documents and columns of arrays have none but enc_."""
     if family != "soft":
-        return re.sub(r"\benc_(?!json)", f"{family}_", sql)
+        return re.sub(r"\benc_(?!json|\w+\[)", f"{family}_", sql)
     sql = sql.replace("enc_varchar(40)", "soft_text")
     return re.sub(r"\benc_(text|int8|date)\b", r"soft_\1", sql)
 

@@ -1,6 +1,7 @@
 //! From inference to result: the edits of the leaves that became protected, the use of each
 //! parameter, and the check that no constant was overlooked.
 
+use crate::array;
 use crate::edit::{Edit, Form, Piece, Secret};
 use crate::infer::{Infer, Res};
 use crate::refusal::Refusal;
@@ -148,8 +149,8 @@ impl Infer<'_> {
         let pieces = match &leaf.kind {
             LeafKind::Str(text, said) => match leaf.array {
                 Some(element) => {
-                    array_pieces(text, element.or(*said), position).ok_or_else(|| {
-                        refuse("It is an array in one literal.")
+                    array::pieces(text, element.or(*said), position).ok_or_else(|| {
+                        refuse("It is an array in one literal, with bounds, or malformed.")
                             .hint("Write ARRAY[…] or IN (…), or pass an array parameter.")
                     })?
                 }
@@ -311,82 +312,6 @@ fn parameter_edit(leaf: &Leaf, said: Option<TypeCode>) -> Option<Edit> {
         range: end..end,
         pieces: vec![Piece::Text(format!("::pg_catalog.{}", code.enc_name()))],
     })
-}
-
-/// Converts `'{a,b}'` into `ARRAY[envelope, envelope]`, for one dimension.
-fn array_pieces(text: &[u8], element: Option<TypeCode>, position: usize) -> Option<Vec<Piece>> {
-    let code = element?;
-    let text = std::str::from_utf8(text).ok()?;
-    let mut pieces = vec![Piece::Text("ARRAY[".into())];
-    for (index, item) in array_items(text)?.into_iter().enumerate() {
-        if index > 0 {
-            pieces.push(Piece::Text(",".into()));
-        }
-        match item {
-            None => pieces.push(Piece::Text("NULL".into())),
-            Some(item) => {
-                pieces.push(Piece::Envelope(Secret {
-                    form: Form::Text(item.into_bytes(), Some(code)),
-                    position,
-                    meets: None,
-                    fits: None,
-                }));
-                pieces.push(Piece::Text(format!("::pg_catalog.{}", code.enc_name())));
-            }
-        }
-    }
-    pieces.push(Piece::Text(format!("]::pg_catalog.{}[]", code.enc_name())));
-    Some(pieces)
-}
-
-/// The elements of a one-dimensional array in PostgreSQL's notation.
-fn array_items(text: &str) -> Option<Vec<Option<String>>> {
-    let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
-    let mut items = Vec::new();
-    if inner.trim().is_empty() {
-        return Some(items);
-    }
-    let mut rest = inner.chars().peekable();
-    loop {
-        while rest.peek().is_some_and(|c| c.is_ascii_whitespace()) {
-            rest.next();
-        }
-        let mut item = String::new();
-        let quoted = rest.peek() == Some(&'"');
-        if quoted {
-            rest.next();
-            loop {
-                match rest.next()? {
-                    '"' => break,
-                    '\\' => item.push(rest.next()?),
-                    c => item.push(c),
-                }
-            }
-            while rest.peek().is_some_and(|c| c.is_ascii_whitespace()) {
-                rest.next();
-            }
-        } else {
-            while let Some(c) = rest.peek().copied().filter(|c| *c != ',') {
-                // Characters with a special meaning in the notation are not supported.
-                if matches!(c, '{' | '}' | '"' | '\\') {
-                    return None;
-                }
-                item.push(c);
-                rest.next();
-            }
-            item.truncate(item.trim_end().len());
-            if item.is_empty() {
-                return None;
-            }
-        }
-        let null = !quoted && item.eq_ignore_ascii_case("null");
-        items.push((!null).then_some(item));
-        match rest.next() {
-            None => return Some(items),
-            Some(',') => {}
-            Some(_) => return None,
-        }
-    }
 }
 
 /// Sorts edits and removes duplicates; of overlapping edits, the larger one is kept.

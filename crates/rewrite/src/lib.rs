@@ -26,6 +26,7 @@
 
 mod analysis;
 mod analyze;
+mod array;
 mod authorise;
 mod authority;
 mod body;

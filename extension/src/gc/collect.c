@@ -265,7 +265,7 @@ cfd_collect_begin(Oid database, Oid relation, Relation table, const List *derive
 	for (int i = 0; desc != NULL && i < desc->natts; i++)
 	{
 		Form_pg_attribute attribute = TupleDescAttr(desc, i);
-		uint8		type = attribute->attisdropped ? 0 : cfd_type_code(attribute->atttypid);
+		uint8		type = attribute->attisdropped ? 0 : cfd_stored_code(attribute->atttypid);
 
 		if (type != 0)
 			columns[alive++] = (CfdWireLiveColumn) {.attribute = i + 1,.typmod = attribute->atttypmod,.t = type};
@@ -328,6 +328,8 @@ worth_it(Oid relation, const List *derived, const Partition *partitions, uint32 
 
 		if (partitions[i].alive && partitions[i].attribute >= CFD_DERIVED_ATTRIBUTE)
 			expected = rows * values_per_row(derived, partitions[i].attribute, partitions, count);
+		else if (partitions[i].alive && cfd_array_code(get_atttype(relation, partitions[i].attribute)) != 0)
+			expected = 0;		/* nobody knows how many elements arrays have */
 		else if (partitions[i].alive)
 			expected = rows * (1 - null_fraction(relation, partitions[i].attribute));
 		garbage += Max(0, partitions[i].values - expected);

@@ -83,13 +83,37 @@ varlena_bytes(const char *at, uint32 room)
 	return length <= room ? length : 0;
 }
 
+/* What a column of a table holds. */
+typedef enum Holds
+{
+	NO_FIDS,
+	ONE_FID,
+	AN_ARRAY
+} Holds;
+
+/* Collects the FIDs of an array's elements that are not NULL, from its bytes in a tuple. */
+static void
+note_array(Found *found, const char *data, uint32 bytes)
+{
+	ArrayType	head;
+	uint32		at;
+
+	if (bytes < sizeof(head) || !VARATT_IS_4B_U(data))
+		return;
+	memcpy(&head, data, sizeof(head));
+	if (head.ndim < 0 || head.ndim > MAXDIM || head.dataoffset < 0)
+		return;
+	for (at = ARR_DATA_OFFSET(&head); at + sizeof(CfdFid) <= bytes; at += sizeof(CfdFid))
+		note(found, cfd_get64(data + at));
+}
+
 /*
  * Collects the FIDs of a tuple. Its inserting transaction may have added
  * columns and been aborted, so its layout may differ from the relation's.
  * Mistaking other bytes of such a tuple for FIDs does no harm.
  */
 static void
-search_tuple(TupleDesc desc, int natts, HeapTupleHeader tuple, uint32 length, Found *found)
+search_tuple(TupleDesc desc, const Holds *holds, int natts, HeapTupleHeader tuple, uint32 length, Found *found)
 {
 	const char *data = (const char *) tuple + tuple->t_hoff;
 	bool		nulls = (tuple->t_infomask & HEAP_HASNULL) != 0;
@@ -121,14 +145,16 @@ search_tuple(TupleDesc desc, int natts, HeapTupleHeader tuple, uint32 length, Fo
 			bytes = strnlen(data + offset, room - offset) + 1;
 		if (bytes == 0 || bytes > room - offset)
 			return;
-		if (!attribute->attisdropped && cfd_type_code(attribute->atttypid) != 0)
+		if (holds[i] == ONE_FID)
 			note(found, cfd_get64(data + offset));
+		else if (holds[i] == AN_ARRAY)
+			note_array(found, data + offset, bytes);
 		offset += bytes;
 	}
 }
 
 static void
-search_heap_page(TupleDesc desc, int natts, Page page, Found *found)
+search_heap_page(TupleDesc desc, const Holds *holds, int natts, Page page, Found *found)
 {
 	OffsetNumber last = PageGetMaxOffsetNumber(page);
 
@@ -138,19 +164,44 @@ search_heap_page(TupleDesc desc, int natts, Page page, Found *found)
 		ItemId		item = PageGetItemId(page, n);
 
 		if (ItemIdIsNormal(item))
-			search_tuple(desc, natts, (HeapTupleHeader) PageGetItem(page, item), ItemIdGetLength(item), found);
+			search_tuple(desc, holds, natts, (HeapTupleHeader) PageGetItem(page, item), ItemIdGetLength(item), found);
 	}
 }
 
-/* Number of attributes up to the last protected one. */
-static int
-attributes_to_read(TupleDesc desc)
+/* An array that is not stored in its row as it is would not be found there. */
+static Holds
+holds_array(Relation table, Form_pg_attribute attribute)
 {
-	int			natts = desc->natts;
+	if (attribute->attstorage != TYPSTORAGE_PLAIN)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("identifiers in column \"%s\" of \"%s\" cannot be found", NameStr(attribute->attname),
+						RelationGetRelationName(table)),
+				 errdetail("Arrays of protected values must have the storage \"plain\".")));
+	return AN_ARRAY;
+}
 
-	while (natts > 0 && (TupleDescAttr(desc, natts - 1)->attisdropped ||
-						 cfd_type_code(TupleDescAttr(desc, natts - 1)->atttypid) == 0))
-		natts--;
+/* Number of attributes up to the last one that holds FIDs, and what each of them holds. */
+static int
+attributes_to_read(Relation table, Holds *holds)
+{
+	TupleDesc	desc = RelationGetDescr(table);
+	int			natts = 0;
+
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(desc, i);
+
+		holds[i] = NO_FIDS;
+		if (attribute->attisdropped)
+			continue;
+		if (cfd_type_code(attribute->atttypid) != 0)
+			holds[i] = ONE_FID;
+		else if (cfd_array_code(attribute->atttypid) != 0)
+			holds[i] = holds_array(table, attribute);
+		if (holds[i] != NO_FIDS)
+			natts = i + 1;
+	}
 	return natts;
 }
 
@@ -158,12 +209,11 @@ void
 cfd_search_heap(const CfdSearch *search, Relation table)
 {
 	TupleDesc	desc = RelationGetDescr(table);
-	int			natts = attributes_to_read(desc);
-	BlockNumber blocks = RelationGetNumberOfBlocks(table);
+	Holds	   *holds = palloc(Max(desc->natts, 1) * sizeof(Holds));
+	int			natts = attributes_to_read(table, holds);
+	BlockNumber blocks = natts > 0 ? RelationGetNumberOfBlocks(table) : 0;
 	Found	   *found;
 
-	if (natts == 0)
-		return;
 	found = palloc(sizeof(Found));
 	for (BlockNumber n = 0; n < blocks; n++)
 	{
@@ -173,12 +223,13 @@ cfd_search_heap(const CfdSearch *search, Relation table)
 		found->count = 0;
 		LockBuffer(buffer, BUFFER_LOCK_SHARE);
 		if (!PageIsNew(page))
-			search_heap_page(desc, natts, page, found);
+			search_heap_page(desc, holds, natts, page, found);
 		UnlockReleaseBuffer(buffer);
 		cfd_places_hand_over(search, found);
 		page_done(search);
 	}
 	pfree(found);
+	pfree(holds);
 }
 
 /* ---------- B-trees ---------- */

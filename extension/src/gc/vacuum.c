@@ -182,7 +182,7 @@ cfd_vacuum_garbage(Relation table, struct VacuumParams *params, BufferAccessStra
 	int			level = (params->options & VACOPT_VERBOSE) != 0 ? INFO : DEBUG1;
 	CfdCollected result;
 
-	if (!cfd_gc_enabled || params->is_wraparound || cfd_columns(table)->count == 0 || !cfd_vacuum_reach_keeper(level))
+	if (!cfd_gc_enabled || params->is_wraparound || !cfd_holds_fids(cfd_columns(table)) || !cfd_vacuum_reach_keeper(level))
 		return;
 	result = cfd_collect(table, strategy, live_rows(table));
 	if (result.postponed != NULL)

@@ -39,10 +39,7 @@
 
 #define METHOD "confide"
 
-/*
- * The type that a column definition names. InvalidOid if there is none, or if
- * it is an array.
- */
+/* The type that a column definition names. InvalidOid if there is none. */
 static Oid
 named_type(TypeName *name)
 {
@@ -50,7 +47,7 @@ named_type(TypeName *name)
 	Type		type;
 	Oid			result;
 
-	if (name == NULL || name->arrayBounds != NIL || name->setof)
+	if (name == NULL || name->setof)
 		return InvalidOid;
 	/* Leave it to PostgreSQL to report an invalid modifier, with its location. */
 	bare = *name;
@@ -68,7 +65,7 @@ names_protected_type(TypeName *name)
 {
 	Oid			type = named_type(name);
 
-	return OidIsValid(type) && cfd_type_code(type) != 0;
+	return OidIsValid(type) && cfd_stored_code(type) != 0;
 }
 
 static bool
@@ -168,7 +165,7 @@ result_has_protected(const CreateTableAsStmt *create)
 	{
 		TargetEntry *entry = lfirst_node(TargetEntry, cell);
 
-		if (!entry->resjunk && cfd_type_code(exprType((Node *) entry->expr)) != 0)
+		if (!entry->resjunk && cfd_stored_code(exprType((Node *) entry->expr)) != 0)
 			return true;
 	}
 	return false;

@@ -60,6 +60,8 @@ extern void cfd_parse_init(void);
 extern void cfd_take_grants(const char *text);
 extern void cfd_log_grants(void);
 extern void cfd_check_expression(Node *node);
+/* refusals.c: after ALTER TABLE, what existing rows have in new columns */
+extern void cfd_check_added(const Node *statement);
 extern void cfd_refuse_cast(Oid from, Oid to);
 /* planner.c: paths, and passes over finished plans */
 extern void cfd_planner_init(void);

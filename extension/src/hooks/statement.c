@@ -380,6 +380,7 @@ run_utility(PlannedStmt *statement, const char *text, bool read_only,
 		previous_utility(statement, text, read_only, context, params, environment, receiver, completion);
 	else
 		standard_ProcessUtility(statement, text, read_only, context, params, environment, receiver, completion);
+	cfd_check_added(statement->utilityStmt);
 }
 
 static void

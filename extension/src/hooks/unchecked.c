@@ -42,6 +42,7 @@
 #include "utils/rel.h"
 #include "utils/relcache.h"
 #include "utils/syscache.h"
+#include "value/types.h"
 
 /*
  * A relation kept open for the duration of a statement, with a CHECK
@@ -104,7 +105,9 @@ has_family(TupleDesc desc)
 {
 	for (int i = 0; i < desc->natts; i++)
 	{
-		if (cfd_family_code(TupleDescAttr(desc, i)->atttypid) != 0)
+		Oid			type = TupleDescAttr(desc, i)->atttypid;
+
+		if (cfd_family_code(type) != 0 || cfd_array_code(type) != 0)
 			return true;
 	}
 	return false;

@@ -146,8 +146,8 @@ cfd_analyze(PG_FUNCTION_ARGS)
 	VacAttrStats *stats = (VacAttrStats *) PG_GETARG_POINTER(0);
 	Standard   *standard;
 
-	/* The values of an index's expression would be temporary. */
-	if (cfd_expression_is_analyzed(stats) || !std_typanalyze(stats))
+	/* The values of an index's expression would be temporary. Arrays have no statistics. */
+	if (cfd_array_code(stats->attrtypid) != 0 || cfd_expression_is_analyzed(stats) || !std_typanalyze(stats))
 		PG_RETURN_BOOL(false);
 	if (cfd_type_code(stats->attrtypid) != 0)
 	{

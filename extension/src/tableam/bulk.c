@@ -114,7 +114,7 @@ cfd_bulk_take(Relation relation, TupleTableSlot *slot, CommandId cid, int option
 			  CfdWriteRows write)
 {
 	if (bistate == NULL || (options & TABLE_INSERT_SKIP_FSM) == 0 || cfd_mode == CFD_MODE_COPY ||
-		cfd_columns(relation)->count == 0)
+		!cfd_holds_fids(cfd_columns(relation)))
 		return false;
 	if (bulk.context == NULL)
 		bulk_begin(relation, cid, options, write);

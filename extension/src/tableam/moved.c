@@ -10,27 +10,35 @@
 #include "access/tableam.h"
 #include "session/channel.h"
 #include "tableam/moved.h"
+#include "value/arrays.h"
 #include "value/promote.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
-/*
- * Whether a row has a permanent FID in a column that the previous version does
- * not have there.
- */
-static bool
-has_moved(const CfdColumns *columns, int n, TupleTableSlot *slot, TupleTableSlot *before)
+/* The FIDs in a column of a row; of NULL there are none. */
+static const CfdFid *
+fids_of(const CfdColumns *columns, int n, TupleTableSlot *slot, int *count)
 {
 	int			index = columns->column[n].index;
-	CfdFid		fid;
 
-	if (slot->tts_isnull[index])
-		return false;
-	fid = DatumGetUInt64(slot->tts_values[index]);
-	if (cfd_fid_is_temporary(fid))
-		return false;
-	return before == NULL || before->tts_isnull[index] ||
-		DatumGetUInt64(before->tts_values[index]) != fid;
+	*count = 0;
+	if (slot == NULL || slot->tts_isnull[index])
+		return NULL;
+	if (n >= columns->count)
+		return cfd_array_fids(DatumGetArrayTypeP(slot->tts_values[index]), count);
+	*count = 1;
+	return &slot->tts_values[index];
+}
+
+static bool
+is_among(CfdFid fid, const CfdFid *fids, int count)
+{
+	for (int i = 0; i < count; i++)
+	{
+		if (fids[i] == fid)
+			return true;
+	}
+	return false;
 }
 
 /*
@@ -47,17 +55,32 @@ ask_keeper(Relation relation, int n, CfdFid fid)
 		cfd_promote(relation, &item, 1);
 }
 
+/*
+ * Checks that a row has no permanent FID in a column that the previous version
+ * does not have there.
+ */
+static void
+moved_check_column(Relation relation, int n, TupleTableSlot *slot, TupleTableSlot *before)
+{
+	int			count;
+	int			count_before;
+	const CfdFid *fids = fids_of(cfd_columns(relation), n, slot, &count);
+	const CfdFid *fids_before = fids_of(cfd_columns(relation), n, before, &count_before);
+
+	for (int i = 0; i < count; i++)
+	{
+		if (!cfd_fid_is_temporary(fids[i]) && !is_among(fids[i], fids_before, count_before))
+			ask_keeper(relation, n, fids[i]);
+	}
+}
+
 static void
 check_row(Relation relation, TupleTableSlot *slot, TupleTableSlot *before)
 {
-	const CfdColumns *columns = cfd_columns(relation);
+	int			count = cfd_columns(relation)->count + cfd_columns(relation)->arrays;
 
-	for (int n = 0; n < columns->count; n++)
-	{
-		if (has_moved(columns, n, slot, before))
-			ask_keeper(relation, n, DatumGetUInt64(slot->tts_values[columns->column[n].index]));
-		columns = cfd_columns(relation);
-	}
+	for (int n = 0; n < count; n++)
+		moved_check_column(relation, n, slot, before);
 }
 
 /* The row version that is replaced, or NULL. */
@@ -84,7 +107,7 @@ cfd_check_moved(Relation relation, ItemPointer old, TupleTableSlot **slots, int 
 	TupleTableSlot *before;
 
 	if (cfd_channel.had_client || OidIsValid(relation->rd_rel->relrewrite) ||
-		cfd_columns(relation)->count == 0)
+		!cfd_holds_fids(cfd_columns(relation)))
 		return;
 	before = version_before(relation, old);
 	for (int i = 0; i < count; i++)

@@ -22,6 +22,7 @@
 #include "value/runs.h"
 #include "value/sealed.h"
 #include "index/insertion.h"
+#include "tableam/arrays.h"
 #include "tableam/slots.h"
 #include "utils/rel.h"
 
@@ -250,7 +251,7 @@ in_slots(const CfdColumns *columns, const List *numbers)
 		return columns;
 	result = palloc(offsetof(CfdColumns, column) + columns->count * sizeof(CfdColumn));
 	result->generation = columns->generation;
-	result->count = 0;
+	result->count = result->arrays = 0;
 	foreach(cell, numbers)
 	{
 		for (int n = 0; n < columns->count; n++)
@@ -309,6 +310,9 @@ cfd_promote_slots(Relation relation, const List *numbers, TupleTableSlot **slots
 {
 	const CfdColumns *columns;
 
+	/* A batch of ConfidePromote has only some of the columns: arrays are promoted when its rows are written. */
+	if (numbers == NIL)
+		cfd_promote_arrays(relation, slots, count);
 	if (!cfd_slots_has_values(in_slots(cfd_columns(relation), numbers), slots, count))
 		return;
 	columns = in_slots(cfd_open_columns(relation), numbers);
@@ -337,13 +341,16 @@ numbers_of(const CfdColumns *columns, TupleTableSlot *slot, int *numbers)
 static void
 promote_row(Relation relation, TupleTableSlot *slot, bool search, Relation other, TupleTableSlot *follower)
 {
-	const CfdColumns *columns = cfd_columns(relation);
+	const CfdColumns *columns;
 	CfdPromotion items[STACK_ITEMS];
 	int			numbers[STACK_ITEMS];
 	int			count;
 	int			total;
 	bool		adopted;
 
+	/* Ledger tables, whose versions have followers, have no arrays. */
+	cfd_promote_arrays(relation, &slot, 1);
+	columns = cfd_columns(relation);
 	if (columns->count > STACK_ITEMS)
 	{
 		cfd_promote_slots(relation, NIL, &slot, 1);

@@ -141,12 +141,15 @@ owner_of(Relation relation)
 	return OidIsValid(relation->rd_rel->relrewrite) ? relation->rd_rel->relrewrite : RelationGetRelid(relation);
 }
 
+/* The code of a column's values, or of its elements. */
 static uint8
-type_of(TupleDesc desc, int i)
+type_of(TupleDesc desc, int i, bool array)
 {
 	Form_pg_attribute attribute = TupleDescAttr(desc, i);
 
-	return attribute->attisdropped ? 0 : cfd_type_code(attribute->atttypid);
+	if (attribute->attisdropped)
+		return 0;
+	return array ? cfd_array_code(attribute->atttypid) : cfd_type_code(attribute->atttypid);
 }
 
 /* Position of the column with this name and type, or -1. */
@@ -193,21 +196,29 @@ load_columns(Relation relation)
 {
 	TupleDesc	desc = RelationGetDescr(relation);
 	CfdColumns *columns;
-	int			count = 0;
+	CfdColumn  *found = palloc(desc->natts * sizeof(CfdColumn));
+	int			counts[2] = {0};
+	int			all = 0;
 
 	/* Looking up types may free the relcache entry's cache, so do that first. */
-	for (int i = 0; i < desc->natts; i++)
-		count += type_of(desc, i) != 0;
-	columns = MemoryContextAllocZero(CacheMemoryContext,
-									 offsetof(CfdColumns, column) + count * sizeof(CfdColumn));
-	load_ledger(desc, &columns->ledger);
-	for (int i = 0; i < desc->natts && columns->count < count; i++)
+	for (int array = 0; array < 2; array++)
 	{
-		uint8		type = type_of(desc, i);
+		for (int i = 0; i < desc->natts; i++)
+		{
+			uint8		type = type_of(desc, i, array);
 
-		if (type != 0)
-			columns->column[columns->count++] = (CfdColumn) {.index = i,.type = type};
+			if (type == 0)
+				continue;
+			found[all++] = (CfdColumn) {.index = i,.type = type};
+			counts[array]++;
+		}
 	}
+	columns = MemoryContextAllocZero(CacheMemoryContext, offsetof(CfdColumns, column) + all * sizeof(CfdColumn));
+	load_ledger(desc, &columns->ledger);
+	columns->count = counts[0];
+	columns->arrays = counts[1];
+	memcpy(columns->column, found, all * sizeof(CfdColumn));
+	pfree(found);
 	if (relation->rd_amcache != NULL)
 		pfree(relation->rd_amcache);
 	relation->rd_amcache = columns;
@@ -229,7 +240,7 @@ cfd_open_columns(Relation relation)
 	uint32	   *fresh;
 	uint32		generation;
 	int			fresh_count = 0;
-	int			count = columns->count;
+	int			count = columns->count + columns->arrays;
 
 	cfd_begin();
 	generation = cfd_channel.generation;
@@ -239,11 +250,11 @@ cfd_open_columns(Relation relation)
 	fresh = palloc(count * sizeof(uint32));
 	for (int n = 0; n < count; n++)
 	{
-		int			i = columns->column[n].index;
+		CfdColumn	column = columns->column[n];
 		bool		logged;
 
-		partitions[n] = open_partition(owner_of(relation), i + 1,
-									   TupleDescAttr(desc, i)->atttypmod, type_of(desc, i),
+		partitions[n] = open_partition(owner_of(relation), column.index + 1,
+									   TupleDescAttr(desc, column.index)->atttypmod, column.type,
 									   is_permanent(relation), &logged);
 		if (logged)
 			fresh[fresh_count++] = partitions[n];

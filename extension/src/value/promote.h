@@ -30,12 +30,12 @@ typedef struct CfdPromotion
 	uint8		zero[3];
 } CfdPromotion;
 
-/* A protected column. */
+/* A protected column, or one of arrays of protected values. */
 typedef struct CfdColumn
 {
 	int			index;			/* attribute number - 1 */
 	uint32		partition;		/* 0 until it has been opened */
-	uint8		type;
+	uint8		type;			/* of an array, its elements' */
 } CfdColumn;
 
 /*
@@ -60,8 +60,16 @@ typedef struct CfdColumns
 	uint32		log_generation;	/* channel generation that opened it; 0: none */
 	CfdLedgerPlaces ledger;
 	int			count;
+	int			arrays;			/* columns of arrays, which follow the others */
 	CfdColumn	column[FLEXIBLE_ARRAY_MEMBER];
 } CfdColumns;
+
+/* Whether the relation has columns that hold FIDs. */
+static inline bool
+cfd_holds_fids(const CfdColumns *columns)
+{
+	return columns->count + columns->arrays > 0;
+}
 
 /*
  * The relation's protected columns. Valid until the next call or the next

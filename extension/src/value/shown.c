@@ -21,9 +21,11 @@
 
 #include "access/transam.h"
 #include "executor/spi.h"
+#include "fmgr.h"
 #include "nodes/primnodes.h"
 #include "session/channel.h"
 #include "tcop/pquery.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/portal.h"
@@ -32,6 +34,34 @@
 #include "value/types.h"
 
 CfdRunning	cfd_running = {NULL, false};
+
+/* The caller's FmgrInfo of the array whose elements are being turned into text. */
+static const FmgrInfo *array_output = NULL;
+
+/*
+ * Output function of arrays of protected types. PostgreSQL's own keeps the
+ * FmgrInfo of its elements' output function in palloc'd memory; what tells whose
+ * output it is is that of the array.
+ */
+PG_FUNCTION_INFO_V1(cfd_array_out);
+Datum
+cfd_array_out(PG_FUNCTION_ARGS)
+{
+	const FmgrInfo *before = array_output;
+	Datum		result;
+
+	array_output = fcinfo->flinfo;
+	PG_TRY();
+	{
+		result = array_out(fcinfo);
+	}
+	PG_FINALLY();
+	{
+		array_output = before;
+	}
+	PG_END_TRY();
+	return result;
+}
 
 /*
  * PL/pgSQL assignments convert between any two types through text, without the
@@ -102,6 +132,7 @@ logs_parameters(void)
 bool
 cfd_is_quoted(const FmgrInfo *flinfo)
 {
+	flinfo = array_output != NULL ? array_output : flinfo;
 	return cfd_channel.had_client && flinfo != NULL && !cfd_running.showing &&
 		in_stack(flinfo) && !prints_read_row();
 }
@@ -109,6 +140,7 @@ cfd_is_quoted(const FmgrInfo *flinfo)
 void
 cfd_check_shown(const FmgrInfo *flinfo, uint8 type)
 {
+	flinfo = array_output != NULL ? array_output : flinfo;
 	check_conversion(flinfo, type);
 	if (!cfd_channel.had_client || flinfo == NULL || shows_rows())
 		return;

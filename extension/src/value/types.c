@@ -194,6 +194,30 @@ cfd_type_code(Oid type)
 	return code != 0 ? code : code_of_domain(type);
 }
 
+uint8
+cfd_array_code(Oid type)
+{
+	Oid			element;
+
+	if (type < FirstNormalObjectId || !load())
+		return 0;
+	element = get_element_type(type);
+	for (int code = 1; code <= CFD_TYPE_MAX && OidIsValid(element); code++)
+	{
+		if (oids[code] == element)
+			return code;
+	}
+	return 0;
+}
+
+uint8
+cfd_stored_code(Oid type)
+{
+	uint8		code = cfd_type_code(type);
+
+	return code != 0 ? code : cfd_array_code(type);
+}
+
 CfdLedgerRole
 cfd_ledger_role(Oid type)
 {
@@ -282,7 +306,7 @@ cfd_has_protected(TupleDesc desc)
 	{
 		Form_pg_attribute attribute = TupleDescAttr(desc, i);
 
-		if (!attribute->attisdropped && cfd_type_code(attribute->atttypid) != 0)
+		if (!attribute->attisdropped && cfd_stored_code(attribute->atttypid) != 0)
 			return true;
 	}
 	return false;

@@ -19,6 +19,10 @@
 extern void cfd_types_init(void);
 /* Code of a protected type, 0 for any other. */
 extern uint8 cfd_type_code(Oid type);
+/* Code of the elements, if it is an array of a protected type; 0 otherwise. */
+extern uint8 cfd_array_code(Oid type);
+/* Code of the FIDs that a column of this type holds: its own, or its elements'. */
+extern uint8 cfd_stored_code(Oid type);
 /* OID of the protected type with this code; InvalidOid if there is none. */
 extern Oid	cfd_type_oid(uint8 code);
 /*
@@ -38,7 +42,7 @@ typedef uint8 (*CfdCodeOf) (Oid type);
 extern bool cfd_contains(Oid type, CfdCodeOf code_of);
 /* The same for types whose values are FIDs. */
 extern bool cfd_type_contains(Oid type);
-/* Whether an attribute has a protected type. */
+/* Whether an attribute has a protected type, or is an array of one. */
 extern bool cfd_has_protected(TupleDesc desc);
 /*
  * What a column of this type makes its table: a ledger table, a ledger's

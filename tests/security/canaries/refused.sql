@@ -20,7 +20,6 @@ CREATE TABLE t (name enc_text) PARTITION BY RANGE (lower(name)); CREATE TABLE u 
 SELECT b['%(v)s'], (b -> 'a')['%(v)s'] FROM doc
 UPDATE doc SET b['%(v)s'] = '1'
 UPDATE p SET vc[1] = '%(v)s'
-SELECT array_position(ARRAY[name], '%(v)s') FROM p
 SELECT xmlelement(name a, name, '%(v)s') FROM p
 CREATE STATISTICS s ON id, (name || '%(v)s') FROM p
 CREATE FUNCTION f() RETURNS SETOF p LANGUAGE plpgsql AS $$ BEGIN RETURN QUERY SELECT * FROM p WHERE name <> '%(v)s'; END $$

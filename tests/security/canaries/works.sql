@@ -165,3 +165,23 @@ SELECT generate_series(%(n)s.5, n::enc_numeric) FROM p
 INSERT INTO p (id, name) VALUES (98, '%(v)s'), (99, '%(v)sx') ORDER BY 2 LIMIT 1
 INSERT INTO p (id, name) SELECT DISTINCT 98, '%(v)s' FROM q
 CREATE DOMAIN canary_d AS enc_text DEFAULT '%(v)s' CHECK (VALUE <> '%(v)s'); CREATE TABLE w (a canary_d); INSERT INTO w VALUES ('%(v)sx'); SELECT '%(v)sy'::canary_d FROM w WHERE a > '%(v)s'; ALTER DOMAIN canary_d SET DEFAULT '%(v)sz'
+INSERT INTO arr VALUES (2, '{%(v)s,b}', '{%(n)s}')
+INSERT INTO arr VALUES (2, ARRAY['%(v)s', NULL], ARRAY[%(n)s::int8])
+INSERT INTO arr (a) VALUES ('{{"%(v)s",a},{b,c}}')
+INSERT INTO arr (a, n) SELECT a || ARRAY['%(v)s'], n || %(n)s::int8 FROM arr
+UPDATE arr SET a = '{%(v)s}', n = ARRAY[1, %(n)s]
+UPDATE arr SET a = array_append(a, '%(v)s'), n = array_prepend(%(n)s::int8, n)
+UPDATE arr SET a[1] = '%(v)s', n[2] = %(n)s
+SELECT id FROM arr WHERE '%(v)s' = ANY(a) OR %(n)s = ANY(n)
+SELECT id FROM arr WHERE a @> ARRAY['%(v)s'] OR n && '{%(n)s}' OR a <@ '{%(v)s}'
+SELECT id FROM arr WHERE a = '{%(v)s}' OR a[1] = '%(v)s' OR n > ARRAY[%(n)s::int8]
+SELECT array_position(a, '%(v)s'), array_remove(a, '%(v)s'), array_replace(a, 'x', '%(v)s'), array_cat(a, '{%(v)s}') FROM arr
+SELECT array_position(a, '%(v)s', 1), array_positions(a, '%(v)s'), ARRAY['%(v)s'] || a, trim_array(a || '{%(v)s}', 1) FROM arr
+SELECT coalesce(a, '{%(v)s}'), CASE WHEN id = 1 THEN a ELSE '{%(v)s}' END FROM arr
+SELECT a FROM arr UNION ALL SELECT ARRAY['%(v)s'] FROM arr
+SELECT x || '%(v)s' FROM arr, unnest(a) x WHERE x <> '%(v)s'
+SELECT array_to_string(a, '%(v)s', 'none %(v)s') FROM arr
+ALTER TABLE arr ADD CHECK ('%(v)s' <> ALL (a))
+ALTER TABLE arr ALTER a SET DEFAULT ARRAY['%(v)s'], ALTER n SET DEFAULT '{%(n)s}'
+ALTER TABLE arr ADD COLUMN more enc_text[] DEFAULT '{%(v)s,NULL}'
+SELECT array_position(ARRAY[name], '%(v)s') FROM p

@@ -81,6 +81,10 @@ impl Sheet {
         mapped.clear();
         let made = shape.field(session, target, shape.value_format(), value, &mut mapped);
         let made = made.and_then(|shown| match shown {
+            // An array has commas of its own.
+            Shown::Value if matches!(target, Target::Typed(Protected::Array(_))) => {
+                write_spelled(shape, &mapped, quoted, &mut self.rows)
+            }
             Shown::Value => write(shape, &mapped, quoted, &mut self.rows),
             Shown::Null => {
                 self.rows.extend_from_slice(&null(shape));
@@ -202,10 +206,21 @@ fn null(shape: &Shape) -> Vec<u8> {
 
 /// Writes the content of a field in the given format.
 fn write(shape: &Shape, mapped: &[u8], quoted: bool, out: &mut Vec<u8>) -> Result<(), Failure> {
+    if shape.direction == Direction::From && shape.spells_plainly() {
+        out.extend_from_slice(mapped);
+        return Ok(());
+    }
+    write_spelled(shape, mapped, quoted, out)
+}
+
+/// As `write`, for what may contain characters that mean something in the format.
+fn write_spelled(
+    shape: &Shape,
+    mapped: &[u8],
+    quoted: bool,
+    out: &mut Vec<u8>,
+) -> Result<(), Failure> {
     match shape.format {
-        _ if shape.direction == Direction::From && shape.spells_plainly() => {
-            out.extend_from_slice(mapped);
-        }
         Format::Text => text::escape(mapped, shape.options.delimiter, out),
         Format::Csv => {
             csv::write(

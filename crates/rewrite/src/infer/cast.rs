@@ -103,6 +103,13 @@ impl Infer<'_> {
             None => ("", None),
         };
         let system = schema.is_none_or(|s| s == "pg_catalog");
+        // The name of an array's type, as PostgreSQL writes it.
+        let (last, named_array) = match last.strip_prefix('_') {
+            Some(element) if system && TypeCode::from_protected_name(element).is_some() => {
+                (element, true)
+            }
+            _ => (last, false),
+        };
         let plain = TypeCode::ALL
             .iter()
             .copied()
@@ -137,7 +144,7 @@ impl Infer<'_> {
         Ok(TypeUse {
             range,
             kind,
-            array: !name.array_bounds.is_empty(),
+            array: named_array || !name.array_bounds.is_empty(),
             mods,
         })
     }

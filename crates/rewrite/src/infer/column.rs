@@ -231,21 +231,29 @@ impl Infer<'_> {
             return Ok(Val::plain(None));
         };
         let mut val = self.expr(arg)?;
+        // Subscripts that follow each other are of one array; one slice makes all of them slices.
+        let mut array: Option<(Val, bool)> = None;
         for step in i.indirection.iter().take(steps) {
             val = match &step.node {
-                Some(NodeEnum::String(s)) => self.field(&val, &s.sval, location(node))?,
+                Some(NodeEnum::String(s)) => {
+                    array = None;
+                    self.field(&val, &s.sval, location(node))?
+                }
                 Some(NodeEnum::AIndices(indices)) => {
-                    self.no_array(&val, location(node))?;
+                    let (of, sliced) = array.take().unwrap_or((val, false));
+                    let sliced = sliced || indices.is_slice;
+                    self.no_array(&of, location(node))?;
                     for bound in [indices.lidx.as_deref(), indices.uidx.as_deref()] {
                         if let Some(bound) = self.maybe(bound)? {
                             self.note_plain(&bound);
                         }
                     }
-                    if indices.is_slice {
-                        val
-                    } else {
-                        self.subscripted(&val)
-                    }
+                    let found = match sliced {
+                        true => of.clone(),
+                        false => self.subscripted(&of),
+                    };
+                    array = matches!(of.class, Class::Array(_)).then_some((of, sliced));
+                    found
                 }
                 _ => {
                     return Err(

@@ -339,6 +339,7 @@ impl Infer<'_> {
             {
                 Some(Val::array(x.clone()))
             }
+            ("array_agg", [x]) if self.protected_element(x).is_some() => Some(x.clone()),
             ("lag" | "lead" | "nth_value" | "ntile", all)
                 if self.holds_enc(
                     all.get(usize::from(name != "ntile"))
@@ -361,7 +362,7 @@ impl Infer<'_> {
                 vals.iter().for_each(|v| self.note_plain(v));
                 Some(Val::plain(None))
             }
-            _ => None,
+            _ => self.array_function(name, vals, at)?,
         })
     }
 

@@ -325,6 +325,19 @@ impl Infer<'_> {
                     let pair = [(**a).clone(), (**b).clone()];
                     Val::array(self.common(&pair, location)?)
                 }
+                (Class::Array(element), Class::Lit(None))
+                | (Class::Lit(None), Class::Array(element))
+                    if self.holds_enc(element) =>
+                {
+                    let element = (**element).clone();
+                    let literal = if matches!(val.class, Class::Array(_)) {
+                        &result
+                    } else {
+                        val
+                    };
+                    self.meet_array(&element, literal, location)?;
+                    Val::array(element)
+                }
                 _ => {
                     self.meet_opaque(&result.clone(), val, location)?;
                     if self.holds_enc(&result) || self.holds_enc(val) {

@@ -4,6 +4,7 @@
 //! contains the state and the handling of conditions.
 
 mod allow;
+mod arrays;
 mod as_of;
 mod call;
 mod cast;

@@ -226,7 +226,10 @@ impl Infer<'_> {
                 leaves,
             });
         }
-        self.foreign(&[l.clone(), r.clone()], name, at)
+        match self.array_operator(name, l, r, at)? {
+            Some(val) => Ok(val),
+            None => self.foreign(&[l.clone(), r.clone()], name, at),
+        }
     }
 
     /// The result of an operation on values that are not protected (yet).
