@@ -56,7 +56,8 @@ impl Core {
         }
         if let Ok(text) = self.session.leave() {
             if self.status == b'E' {
-                frontend::query(&mut self.to_server, "ROLLBACK");
+                let rollback = ["ROLLBACK", self.signature(false)].concat();
+                frontend::query(&mut self.to_server, &rollback);
             }
             self.say(&text);
         }
