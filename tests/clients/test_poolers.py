@@ -40,6 +40,7 @@ default_pool_size = {size}
 ignore_startup_parameters = extra_float_digits
 server_reset_query = DISCARD ALL
 logfile = {log}
+pkt_buf = {buffer}
 unix_socket_dir =
 """
 
@@ -61,6 +62,8 @@ def bouncer(stack, directory, mode, behind=None, size=2):
             password=password,
             port=port,
             size=size,
+            # The server's reports of the schema are longer than PgBouncer expects of a setting.
+            buffer=4096 if behind is None else 1 << 20,
             users=users,
             mode=mode,
             log=directory / "log",

@@ -165,7 +165,6 @@ KEPT = {
     "a lock in a block": "DO 'BEGIN PERFORM pg_try_advisory_lock(7); END'",
     "a cursor": "DECLARE c CURSOR WITH HOLD FOR SELECT name FROM person",
     "a statement": "PREPARE p AS SELECT 1",
-    "a library": "LOAD 'plpgsql'",
     "a random number": "SELECT setseed(0.5)",
 }
 
