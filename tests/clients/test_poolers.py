@@ -230,7 +230,8 @@ def test_transactions_are_pooled_behind(stack, schema, open_path):
     """Two clients at one process, and one that comes to it past the proxy."""
     table(stack, schema)
     sql = COMPARES.format(schema)
-    with behind(stack, open_path, "transaction", 1, upstream_pooling="session") as (url, past):
+    pooled = behind(stack, open_path, "transaction", 1, serves=False, upstream_pooling="session")
+    with pooled as (url, past):
         with psycopg.connect(url, autocommit=True) as alice:
             assert alice.execute(sql).fetchone() == (190,)
             with pytest.raises(psycopg.OperationalError, match="serves another client"):
@@ -247,8 +248,9 @@ def test_a_transaction_at_another_process(stack, schema, open_path):
     prepared under one name."""
     table(stack, schema)
     sql = COMPARES.format(schema)
+    pooled = behind(stack, open_path, "transaction", 2, serves=False, upstream_pooling="session")
     with (
-        behind(stack, open_path, "transaction", 2, upstream_pooling="session") as (url, _),
+        pooled as (url, _),
         psycopg.connect(url, autocommit=True) as alice,
     ):
         alice.execute("BEGIN")
