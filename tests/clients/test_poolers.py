@@ -1,4 +1,5 @@
-"""PgBouncer between the application and the proxy, and between the proxy and the server; connections
+"""PgBouncer between the application and the proxy, and between the proxy and the server;
+connections
 for replication.
 
 Mechanism: PgBouncer's clients share its connections to the proxy, each of which has its own session
@@ -8,10 +9,13 @@ Right answer: rows as on plain tables, whichever connection serves a transaction
 replication is refused with its reason. Bug: a statement fails because its session with the keeper
 belongs to another connection, or a value of another client's statement is shown.
 
-Behind the proxy a pooler gives a process of the server, which has a client's session with the keeper,
+Behind the proxy a pooler gives a process of the server, which has a client's session with the
+keeper,
 to other clients. Right answer: without a setting the proxy refuses it. With the setting each client
-has a process until it leaves, and nothing of its session is left then; where transactions are pooled
-nevertheless, a statement that comes to another client's process is refused, and so is one that comes
+has a process until it leaves, and nothing of its session is left then; where transactions are
+pooled
+nevertheless, a statement that comes to another client's process is refused, and so is one that
+comes
 past the proxy. Bug: somebody compares values in another client's name.
 """
 
@@ -47,7 +51,8 @@ unix_socket_dir =
 
 @contextlib.contextmanager
 def bouncer(stack, directory, mode, behind=None, size=2):
-    """PgBouncer before the proxy, or before the server (`behind`: where it is); the application's URL
+    """PgBouncer before the proxy, or before the server (`behind`: where it is); the application's
+    URL
     at it."""
     parts = psycopg.conninfo.conninfo_to_dict(stack.app_url)
     place = behind or parts
@@ -207,7 +212,7 @@ def test_pgbouncer_behind(stack, schema, open_path):
     assert failures == []
 
 
-COMPARES = "SELECT count(*) FROM \"{0}\".person a, \"{0}\".person b WHERE a.name < b.name"
+COMPARES = 'SELECT count(*) FROM "{0}".person a, "{0}".person b WHERE a.name < b.name'
 
 
 def test_what_a_client_leaves(stack, schema, open_path):
@@ -231,19 +236,19 @@ def test_transactions_are_pooled_behind(stack, schema, open_path):
     table(stack, schema)
     sql = COMPARES.format(schema)
     pooled = behind(stack, open_path, "transaction", 1, serves=False, upstream_pooling="session")
-    with pooled as (url, past):
-        with psycopg.connect(url, autocommit=True) as alice:
-            assert alice.execute(sql).fetchone() == (190,)
-            with pytest.raises(psycopg.OperationalError, match="serves another client"):
-                psycopg.connect(url)
-            with psycopg.connect(past, autocommit=True) as bob:
-                for statement in (sql, "SELECT 1", sql + " -- own1"):
-                    with pytest.raises(psycopg.errors.FeatureNotSupported):
-                        bob.execute(statement)
+    with pooled as (url, past), psycopg.connect(url, autocommit=True) as alice:
+        assert alice.execute(sql).fetchone() == (190,)
+        with pytest.raises(psycopg.OperationalError, match="serves another client"):
+            psycopg.connect(url)
+        with psycopg.connect(past, autocommit=True) as bob:
+            for statement in (sql, "SELECT 1", sql + " -- own1"):
+                with pytest.raises(psycopg.errors.FeatureNotSupported):
+                    bob.execute(statement)
 
 
 def test_a_transaction_at_another_process(stack, schema, open_path):
-    """Each of two clients has its own process in one transaction. PgBouncer gives the process that was
+    """Each of two clients has its own process in one transaction. PgBouncer gives the process
+    that was
     given back last, Bob's, to Alice's next one, also if that begins with a statement that both have
     prepared under one name."""
     table(stack, schema)

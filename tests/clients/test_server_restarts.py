@@ -1,6 +1,7 @@
 """Sessions that outlive the server.
 
-Mechanism: PostgreSQL is restarted while a client is idle outside of a transaction. The proxy connects
+Mechanism: PostgreSQL is restarted while a client is idle outside of a transaction. The proxy
+connects
 again, sets the session's settings, and prepares each statement again when it is used. The server
 reports whether the session has anything else (`extension/src/schema/kept.c`); then it ends.
 
@@ -194,7 +195,9 @@ def test_an_administrator_ends_it(stack, person):
     """The server was not restarted: the session ends."""
     before = process(person)
     with stack.connect_dba() as dba:
-        assert dba.execute("SELECT pg_terminate_backend(%s, 60000)", (before,)).fetchone() == (True,)
+        assert dba.execute("SELECT pg_terminate_backend(%s, 60000)", (before,)).fetchone() == (
+            True,
+        )
     assert ended(person)
 
 
