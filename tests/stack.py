@@ -231,7 +231,13 @@ class Stack:
         (self.data / "postmaster.pid").unlink(missing_ok=True)
         for left in (self.data.parent / "pg").glob(".s.PGSQL.*"):
             left.unlink()
-        command = [PG_BIN / "pg_ctl", "start", "-s", "-w", "-t", "60", "-D", self.data]
+        self.pg_ctl("start")
+
+    def restart_postgres(self) -> None:
+        self.pg_ctl("restart", "-m", "fast")
+
+    def pg_ctl(self, *action: str) -> None:
+        command = [PG_BIN / "pg_ctl", *action, "-s", "-w", "-t", "60", "-D", self.data]
         subprocess.run(
             as_user("postgres", [*command, "-l", self.logs / "postgres.log"]),
             stdin=subprocess.DEVNULL,

@@ -9,6 +9,7 @@
 //!   changes (0 or 1), identity, version that it is told from, version; then records.
 //! - [`PART`], [`OWN`]: records.
 //! - [`DONE`], [`DONE_MORE`], [`UNDONE`]: version.
+//! - [`KEPT`]: 0 or 1.
 //! - [`PATH`]: the settings `search_path`, `role` and `session_authorization`, the
 //!   temporary schema or nothing, how many schemas are searched, and these.
 //!
@@ -48,6 +49,9 @@ pub const DONE: u8 = b'C';
 pub const DONE_MORE: u8 = b'M';
 /// The transaction's changes have been undone.
 pub const UNDONE: u8 = b'U';
+/// Whether the session has anything but settings that ends with it (1), so that it cannot be continued on another
+/// connection, or no longer (0). From the client's first request on, ParameterStatus has all settings that change.
+pub const KEPT: u8 = b'K';
 /// The search path.
 pub const PATH: u8 = b'Q';
 
@@ -67,7 +71,7 @@ pub const FUNCTION: u8 = b'f';
 pub const GONE: u8 = b'x';
 
 /// Kinds and records with their names, for the C header.
-pub const LETTERS: [(&str, u8); 17] = [
+pub const LETTERS: [(&str, u8); 18] = [
     ("WHOLE", WHOLE),
     ("PART", PART),
     ("SINCE", SINCE),
@@ -77,6 +81,7 @@ pub const LETTERS: [(&str, u8); 17] = [
     ("DONE", DONE),
     ("DONE_MORE", DONE_MORE),
     ("UNDONE", UNDONE),
+    ("KEPT", KEPT),
     ("PATH", PATH),
     ("NAMESPACE", NAMESPACE),
     ("TYPE", TYPE),

@@ -18,6 +18,9 @@ pub struct Config {
     pub upstream: String,
     /// The servers that clients are connected to, like libpq's `target_session_attrs`.
     pub target_session_attrs: Target,
+    /// The pooler between the proxy and the server: `none`, or `session` (each client has a process of the server
+    /// until it leaves).
+    pub upstream_pooling: Pooling,
     /// TLS for TCP connections to the server: `disable`, `prefer` (if the server supports it),
     /// `require` (accepting any certificate), `verify-full` (a certificate for that host, signed by
     /// an authority in `upstream_ca`).
@@ -74,6 +77,9 @@ pub struct Config {
     pub max_clients: usize,
     /// Maximum length of a message in bytes.
     pub max_message_bytes: usize,
+    /// Seconds within which a session that was idle when the server was restarted is continued on another
+    /// connection. 0: it ends with its connection.
+    pub reconnect_seconds: u64,
     /// Seconds to wait for the server when connecting.
     pub connect_timeout_seconds: u64,
     /// New sessions read the whole schema again if this much time has passed since it was last
@@ -102,6 +108,7 @@ impl Default for Config {
             listen: "127.0.0.1:6432".into(),
             upstream: "127.0.0.1:5432".into(),
             target_session_attrs: Target::Any,
+            upstream_pooling: Pooling::None,
             upstream_sslmode: SslMode::Disable,
             upstream_ca: PathBuf::new(),
             upstream_cert: PathBuf::new(),
@@ -126,6 +133,7 @@ impl Default for Config {
             plain_catalogs: Vec::new(),
             max_clients: 1000,
             max_message_bytes: 1 << 30,
+            reconnect_seconds: 60,
             connect_timeout_seconds: 10,
             schema_max_age_seconds: 30,
             fit_values: true,
@@ -136,6 +144,16 @@ impl Default for Config {
             log_level: "info".into(),
         }
     }
+}
+
+/// What a pooler before the server gives to a client.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pooling {
+    /// There is no pooler.
+    None,
+    /// A process of the server, until the client leaves.
+    Session,
 }
 
 /// Whether evidence is requested, and which kind is accepted.

@@ -12,6 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::watch;
 
 use crate::gate::Turn;
+use crate::reconnect::Link;
 use crate::session::{Core, Stop, shrink};
 use crate::shared::{Shared, Stats};
 use crate::sockets::{Connection, Stream};
@@ -57,29 +58,26 @@ struct Stopping<'a, F> {
     wait: Pin<&'a mut F>,
 }
 
+/// Why a connection ends.
+enum End {
+    /// Somebody is told.
+    Told(Stop),
+    /// Nobody is.
+    Silent,
+    /// The server has closed its connection.
+    Server,
+}
+
 /// Runs a connection until it ends.
 pub async fn run(
     shared: &Arc<Shared>,
     mut core: Core,
-    client: Box<dyn Stream>,
-    server: Connection,
-    from_server: BytesMut,
-    encrypted: bool,
+    (client, encrypted): (Box<dyn Stream>, bool),
+    (server, from_server): (Connection, BytesMut),
+    link: Link,
     stop: watch::Receiver<bool>,
 ) {
-    let (client_read, client_write) = tokio::io::split(client);
-    let (server_read, server_write) = tokio::io::split(server.stream);
-    let mut ends = Ends {
-        client_read,
-        client_write,
-        server_read,
-        server_write,
-        from_client: BytesMut::new(),
-        from_server,
-        to_client: Way::new(encrypted),
-        to_server: Way::new(server.encrypted),
-        paused: false,
-    };
+    let mut ends = Ends::new(client, encrypted, server, from_server);
     let mut turn = Turn::new(&shared.gate);
     // Waits as long as the connection lives, so that what wakes it is registered once.
     let mut changes = stop.clone();
@@ -96,28 +94,120 @@ pub async fn run(
             }
         });
         if let Err(stop) = step {
-            break Some(stop);
+            break End::Told(stop);
         }
         if core.idle() {
             turn.give_back();
         }
         if *stop.borrow() && core.idle() {
             let failure = Failure::new("57P01", "confide: the proxy is shutting down");
-            break Some(Stop::Fatal(failure));
+            break End::Told(Stop::Fatal(failure));
         }
         match ends.wait(shared, &mut core, &mut stopping).await {
             Ok(()) => {}
+            Err(End::Server) if core.is_lost() => {
+                let again = ends.again(shared, &mut core, &link, stop.clone());
+                if !again.await {
+                    break End::Server;
+                }
+            }
             Err(end) => break end,
         }
         shrink(&mut ends.from_client);
         shrink(&mut ends.from_server);
     };
-    if let Some(end) = end {
-        finish(core, end, &mut ends.client_write, &mut ends.server_write).await;
-    }
+    ends.end(core, end).await;
 }
 
 impl Ends {
+    fn new(
+        client: Box<dyn Stream>,
+        encrypted: bool,
+        server: Connection,
+        from_server: BytesMut,
+    ) -> Ends {
+        let (client_read, client_write) = tokio::io::split(client);
+        let (server_read, server_write) = tokio::io::split(server.stream);
+        Ends {
+            client_read,
+            client_write,
+            server_read,
+            server_write,
+            from_client: BytesMut::new(),
+            from_server,
+            to_client: Way::new(encrypted),
+            to_server: Way::new(server.encrypted),
+            paused: false,
+        }
+    }
+
+    /// Tells both sides about the end.
+    async fn end(&mut self, mut core: Core, end: End) {
+        match end {
+            // A session that could not be continued ends like any whose server has ended it.
+            End::Told(stop) if !core.is_reviving() => {
+                finish(core, stop, &mut self.client_write, &mut self.server_write).await;
+            }
+            End::Silent => {}
+            End::Told(_) | End::Server => {
+                // The server's last messages must still be delivered.
+                core.give_up();
+                let _ = self.client_write.write_all_buf(&mut core.to_client).await;
+                let _ = self.client_write.shutdown().await;
+            }
+        }
+    }
+
+    /// Returns when the client has closed its connection.
+    async fn client_leaves(&mut self, core: &mut Core) {
+        if self
+            .client_write
+            .write_all_buf(&mut core.to_client)
+            .await
+            .is_err()
+        {
+            return;
+        }
+        let _ = self.client_write.flush().await;
+        while self.from_client.len() < HIGH_WATER {
+            self.from_client.reserve(READ_MAX);
+            match self.client_read.read_buf(&mut self.from_client).await {
+                Ok(n) if n > 0 => {}
+                _ => return,
+            }
+        }
+        std::future::pending().await
+    }
+
+    /// Goes on with another connection to a server; false if there is none.
+    async fn again(
+        &mut self,
+        shared: &Shared,
+        core: &mut Core,
+        link: &Link,
+        mut stop: watch::Receiver<bool>,
+    ) -> bool {
+        let dialled = tokio::select! {
+            dialled = link.again(shared) => dialled,
+            () = self.client_leaves(core) => return false,
+            _ = stop.wait_for(|stop| *stop) => return false,
+        };
+        let dialled = match dialled {
+            Ok(dialled) => dialled,
+            Err(failure) => {
+                tracing::warn!(sqlstate = %failure.sqlstate, message = %failure.message, "a session is not continued");
+                return false;
+            }
+        };
+        core.revive(dialled.place);
+        let (read, write) = tokio::io::split(dialled.server.stream);
+        self.server_read = read;
+        self.server_write = write;
+        self.from_server = dialled.from_server;
+        self.to_server = Way::new(dialled.server.encrypted);
+        true
+    }
+
     /// Transfers data, waiting until some transfer is possible. An error ends the connection; it
     /// contains the message for both sides, if any.
     async fn wait<F: Future<Output = bool>>(
@@ -125,7 +215,7 @@ impl Ends {
         shared: &Shared,
         core: &mut Core,
         stopping: &mut Stopping<'_, F>,
-    ) -> Result<(), Option<Stop>> {
+    ) -> Result<(), End> {
         let read_client = core.to_server.len() < HIGH_WATER
             && !((core.blocked() || self.paused) && self.from_client.len() > HIGH_WATER);
         let read_server = core.to_client.len() < HIGH_WATER;
@@ -136,7 +226,7 @@ impl Ends {
             n = send(&mut self.client_write, &mut core.to_client, &mut self.to_client),
                 if core.to_client.has_remaining() || !self.to_client.flushed =>
             {
-                Stats::add(&shared.stats.bytes_to_client, n.map_err(|_| None)?);
+                Stats::add(&shared.stats.bytes_to_client, n.map_err(|_| End::Silent)?);
                 shrink(&mut core.to_client);
             }
             n = send(&mut self.server_write, &mut core.to_server, &mut self.to_server),
@@ -154,23 +244,19 @@ impl Ends {
             }
             n = self.server_read.read_buf(&mut self.from_server), if read_server => {
                 if !matches!(n, Ok(n) if n > 0) {
-                    // The server has closed the connection; its last messages must still be
-                    // delivered.
-                    let _ = self.client_write.write_all_buf(&mut core.to_client).await;
-                    let _ = self.client_write.shutdown().await;
-                    return Err(None);
+                    return Err(End::Server);
                 }
             }
             n = self.client_read.read_buf(&mut self.from_client), if read_client => {
                 if !matches!(n, Ok(n) if n > 0) {
                     core.leave();
-                    return Err(Some(Stop::Closed));
+                    return Err(End::Told(Stop::Closed));
                 }
             }
             known = stopping.wait.as_mut(), if !stopping.seen => {
                 stopping.seen = true;
                 if !known {
-                    return Err(None);
+                    return Err(End::Silent);
                 }
             }
             () = shared.gate.opened(), if self.paused => {}

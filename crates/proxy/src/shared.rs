@@ -12,6 +12,7 @@ use crate::attestation::Attestation;
 use crate::config::Config;
 use crate::databases::Databases;
 use crate::gate::Gate;
+use crate::keys::Keys;
 use crate::live::{self, Live};
 use crate::tls::Tls;
 use crate::upstream::Servers;
@@ -34,6 +35,8 @@ pub struct Stats {
     pub opened: AtomicU64,
     /// Handshakes with the keeper.
     pub handshakes: AtomicU64,
+    /// Sessions continued on another connection to a server.
+    pub reconnections: AtomicU64,
     /// Leases of sessions renewed.
     pub renewals: AtomicU64,
     /// Schemas read as a whole.
@@ -110,6 +113,8 @@ pub struct Shared {
     pub databases: Databases,
     /// `PAUSE`.
     pub gate: Gate,
+    /// Keys for cancel requests.
+    pub keys: Keys,
     keeper: Mutex<Option<PublicKey>>,
     pinned: bool,
     clients: Mutex<HashMap<u64, ClientInfo>>,
@@ -142,6 +147,7 @@ impl Shared {
             keeper: Mutex::new(keeper),
             databases: Databases::default(),
             gate: Gate::default(),
+            keys: Keys::default(),
             clients: Mutex::default(),
             next_client: AtomicU64::new(1),
         }
@@ -245,7 +251,7 @@ impl Shared {
     /// The counters, for people and for monitoring.
     pub fn metrics(&self) -> Vec<Metric> {
         let s = &self.stats;
-        let counters: [(&str, &str, &AtomicU64); 14] = [
+        let counters: [(&str, &str, &AtomicU64); 15] = [
             ("connections_total", "Connections accepted.", &s.connections),
             ("statements_total", "Queries and Executes.", &s.statements),
             ("analyses_total", "Texts analysed.", &s.analyses),
@@ -261,6 +267,11 @@ impl Shared {
                 "handshakes_total",
                 "Handshakes with the keeper.",
                 &s.handshakes,
+            ),
+            (
+                "reconnections_total",
+                "Sessions continued after a restart of the server.",
+                &s.reconnections,
             ),
             (
                 "renewals_total",

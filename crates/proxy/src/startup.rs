@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use crate::admin;
 use crate::authentication::{self, Origin};
 use crate::dial::{Dialled, dial};
+use crate::reconnect::Link;
 use crate::relay;
 use crate::session::Core;
 use crate::shared::{ClientInfo, Shared};
@@ -24,6 +25,9 @@ use crate::wire::startup::{MAX, Packet, parse};
 
 /// Maximum time between connecting and the request to the server.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Where a cancel request has its key.
+const KEY: usize = 8;
 
 /// A client that is not served yet.
 struct Arrival {
@@ -112,12 +116,17 @@ pub async fn serve(shared: Arc<Shared>, client: Client, mut stop: watch::Receive
         () = shared.gate.opened() => {}
         _ = stop.wait_for(|stop| *stop) => {}
     }
-    let (core, server, from_server) = match open(&shared, &mut arrival, &wish).await {
+    let (core, server, from_server, listed) = match open(&shared, &mut arrival, &wish).await {
         Ok(opened) => opened,
         Err(failure) => {
             tracing::warn!(address = %arrival.place(), sqlstate = %failure.sqlstate, message = %failure.message, "a client is not served");
             return fail(arrival.stream, &failure).await;
         }
+    };
+    let link = Link {
+        raw: wish.raw,
+        user: wish.user.clone(),
+        listed,
     };
     let id = shared.enter(ClientInfo {
         address: arrival.place(),
@@ -127,17 +136,18 @@ pub async fn serve(shared: Arc<Shared>, client: Client, mut stop: watch::Receive
         since: Instant::now(),
     });
     let (client, encrypted) = (arrival.stream, arrival.origin.encrypted);
-    relay::run(&shared, core, client, server, from_server, encrypted, stop).await;
+    let client = (client, encrypted);
+    relay::run(&shared, core, client, (server, from_server), link, stop).await;
     shared.leave(id);
 }
 
 /// Authenticates the client and connects to the server; returns the state of the connection, the
-/// server, and what it has already sent.
+/// server, what it has already sent, and whether the proxy has authenticated the client.
 async fn open(
     shared: &Arc<Shared>,
     arrival: &mut Arrival,
     wish: &Wish,
-) -> Result<(Core, Connection, BytesMut), Failure> {
+) -> Result<(Core, Connection, BytesMut, bool), Failure> {
     if let Some(failure) = refusal(shared, arrival, wish) {
         return Err(failure);
     }
@@ -148,7 +158,7 @@ async fn open(
             return Err(unserved());
         }
         let Dialled { server, place, .. } = dial(shared, &wish.raw, None).await?;
-        return Ok((core.at(place), server, BytesMut::new()));
+        return Ok((core.at(place), server, BytesMut::new(), false));
     };
     let Arrival { stream, origin, .. } = arrival;
     let proof = authentication::client(shared, stream, origin, &wish.user, &user);
@@ -156,7 +166,7 @@ async fn open(
     timeout(PATIENCE, proof).await.map_err(|_| late())??;
     let dialled = dial(shared, &wish.raw, Some(&user)).await?;
     let core = core.at(dialled.place).authenticated(dialled.said);
-    Ok((core, dialled.server, dialled.from_server))
+    Ok((core, dialled.server, dialled.from_server, true))
 }
 
 /// Returns the reason why this proxy refuses a client regardless of its identity, if any.
@@ -264,6 +274,9 @@ pub async fn reachable(shared: &Shared) -> bool {
 
 /// Forwards a cancel request on separate connections. Only the server that gave its key acts on it.
 async fn cancel(shared: &Shared, raw: &[u8]) {
+    let (head, key) = raw.split_at_checked(KEY).unwrap_or((raw, &[]));
+    let now = shared.keys.now(key);
+    let raw = &[head, now.as_deref().unwrap_or(key)].concat();
     let wait = Duration::from_secs(shared.config.connect_timeout_seconds);
     for place in shared.upstream.order(false) {
         let forward = async {

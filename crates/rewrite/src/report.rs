@@ -28,6 +28,8 @@ pub enum Report {
     },
     /// The transaction's changes were rolled back.
     Undone,
+    /// Whether the session has anything but settings that ends with it.
+    Kept(bool),
     /// The effective search path.
     Path(Path),
 }
@@ -193,6 +195,7 @@ impl Report {
                 fields.number::<u64>()?;
                 Report::Undone
             }
+            report::KEPT => Report::Kept(fields.flag()?),
             report::PATH => Report::Path(fields.path()?),
             _ => return Err("unknown report".into()),
         };

@@ -727,6 +727,7 @@
 #define CFD_REPORT_DONE 'C'
 #define CFD_REPORT_DONE_MORE 'M'
 #define CFD_REPORT_UNDONE 'U'
+#define CFD_REPORT_KEPT 'K'
 #define CFD_REPORT_PATH 'Q'
 #define CFD_REPORT_NAMESPACE 'n'
 #define CFD_REPORT_TYPE 't'

@@ -16,6 +16,7 @@
 #include "access/xlog.h"
 #include "fmgr.h"
 #include "hooks/hooks.h"
+#include "schema/schema.h"
 #include "session/channel.h"
 #include "session/gate.h"
 #include "utils/builtins.h"
@@ -71,7 +72,7 @@ await_promotion(void)
 void
 cfd_take_grants(const char *text)
 {
-	size_t		length = text != NULL ? strlen(text) : 0;
+	size_t		length = cfd_owner_text(text);
 	const char *grant;
 
 	while ((grant = find_grant(text, length)) != NULL)

@@ -519,6 +519,8 @@ object_access(ObjectAccessType access, Oid class, Oid object, int sub, void *arg
 {
 	if (previous_access)
 		previous_access(access, class, object, sub, arg);
+	if (access == OAT_FUNCTION_EXECUTE)
+		cfd_kept_function(object);
 	if (access != OAT_POST_CREATE && access != OAT_POST_ALTER && access != OAT_DROP)
 		return;
 	/* A change of a column (sub != 0) neither creates nor drops the object. */

@@ -136,6 +136,8 @@ after_outermost(void)
 static void
 executor_start(QueryDesc *query, int eflags)
 {
+	if (cfd_statement_depth == 0)
+		cfd_owner_executes();
 	cfd_flush_dropped();
 	begin_outermost(query->plannedstmt->queryId);
 	cfd_delivery_statement();
@@ -383,6 +385,30 @@ run_utility(PlannedStmt *statement, const char *text, bool read_only,
 	cfd_check_added(statement->utilityStmt);
 }
 
+static bool
+discards_all(const Node *statement)
+{
+	return IsA(statement, DiscardStmt) && ((const DiscardStmt *) statement)->target == DISCARD_ALL;
+}
+
+static void
+before_utility(const Node *statement)
+{
+	/* A pooler resets a session that it gives to another client. */
+	if (cfd_statement_depth == 0 && !discards_all(statement))
+		cfd_owner_executes();
+	cfd_kept_utility(statement);
+}
+
+static void
+after_utility(const Node *statement, const char *text)
+{
+	if (!discards_all(statement))
+		return;
+	cfd_kept_discarded();
+	cfd_owner_discards(text);
+}
+
 static void
 process_utility(PlannedStmt *statement, const char *text, bool read_only,
 				ProcessUtilityContext context, ParamListInfo params,
@@ -397,13 +423,12 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 	bool		building = cfd_cell_building;
 	bool		announced;
 
+	before_utility(statement->utilityStmt);
 	cfd_flush_dropped();
 	cfd_channel_watch();
 	cfd_known_end_statement();
 	cfd_ledger_check_utility(statement->utilityStmt);
 	adapted = cfd_unchecked_foreign_keys(cfd_adapt_ddl(cfd_soft_adapt(cfd_cells_adapt(statement))));
-	if (adapted != statement)
-		read_only = false;
 	announced = before_maintenance(adapted->utilityStmt);
 	cfd_mode = mode_of(adapted->utilityStmt, context);
 	outermost_copy = cfd_statement_depth == 0 && cfd_mode == CFD_MODE_COPY;
@@ -426,7 +451,8 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 	cfd_statement_depth++;
 	PG_TRY();
 	{
-		run_utility(cfd_bodies_adapt(adapted), text, read_only, context, params, environment, receiver, completion);
+		run_utility(cfd_bodies_adapt(adapted), text, read_only && adapted == statement, context, params,
+					environment, receiver, completion);
 		cfd_cells_after(adapted->utilityStmt);
 		cfd_soft_after(adapted->utilityStmt);
 		cfd_ledger_after_utility(adapted->utilityStmt,
@@ -451,6 +477,7 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 	PG_END_TRY();
 	if (GetCommandLogLevel(statement->utilityStmt) == LOGSTMT_DDL)
 		cfd_log_grants();
+	after_utility(statement->utilityStmt, text);
 	if (changes_unseen(adapted->utilityStmt))
 		cfd_schema_touch(InvalidOid, InvalidOid, false, false);
 	after_outermost();

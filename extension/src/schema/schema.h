@@ -11,6 +11,8 @@
  *   changes
  * - define.c: an object's definition as a record
  * - path.c: the effective search path
+ * - kept.c: whether the session has anything that cannot be rebuilt
+ * - owner.c: the client that this process serves
  * - watch.c: what is sent, and when
  *
  * Invariant: nothing here takes the transaction's snapshot, or keeps a
@@ -77,6 +79,35 @@ extern bool cfd_schema_path_said(void);
 extern void cfd_schema_path(StringInfo out);
 /* Marks the last report as possibly outdated. */
 extern void cfd_schema_path_forget(void);
+
+/* kept.c */
+/* From now on settings are reported. */
+extern void cfd_kept_follow(void);
+/* To be called at the end of an outermost statement: reports settings that it has created. */
+extern void cfd_kept_look(void);
+/* To be called before a utility statement, and when it has succeeded. */
+extern void cfd_kept_utility(const Node *statement);
+extern void cfd_kept_discarded(void);
+/* To be called before a function is executed. */
+extern void cfd_kept_function(Oid function);
+/* Whether the session has anything but settings that ends with it. Does not fail. */
+extern bool cfd_kept_anything(void);
+
+/* owner.c */
+/*
+ * A client asks for reports: the process that it was told of (empty: it knows
+ * that there is a pooler), and its name. An error if it is served by mistake.
+ */
+extern void cfd_owner_asked(const char *pid, const char *name);
+/*
+ * Returns the length of a text without the name of its client. An error if
+ * that is another one.
+ */
+extern size_t cfd_owner_text(const char *text);
+/* To be called before an outermost statement is executed. */
+extern void cfd_owner_executes(void);
+/* To be called after DISCARD ALL with this text. */
+extern void cfd_owner_discards(const char *text);
 
 /* watch.c */
 /*

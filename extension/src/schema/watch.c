@@ -4,11 +4,12 @@
  *	  see schema.h.
  *
  * A client starts watching by sending a Parse message (without Execute) of SET
- * confide.schema_since TO 'identity', 'version'. Changes after that version
- * are sent at once. From then on the client is sent: changes of this session,
+ * confide.schema_since TO 'identity', 'version', 'pid', 'name' (see owner.c
+ * for the last two). Changes after that version are sent at once. From then on the client is sent: changes of this session,
  * at the end of the statement that made them (before its CommandComplete); the
- * end of their transaction, before the client is told of it; and the newest
- * version whenever another session has changed something. All of these are
+ * end of their transaction, before the client is told of it; the newest
+ * version whenever another session has changed something; and whether the
+ * session could be continued elsewhere (kept.c). All of these are
  * ParameterStatus messages of a setting that does not exist.
  *
  * Invariant: before a client learns that its transaction has committed, it has
@@ -50,6 +51,8 @@ static StringInfoData end_message;
 static bool open_changes = false;
 /* The changes of this transaction are not known in detail; the reader must ask. */
 static bool unknown_changes = false;
+/* What the client was told last: the session has something that cannot be rebuilt. */
+static bool told_kept = false;
 
 static void
 send(const char *text, int length)
@@ -229,6 +232,7 @@ report(void)
 		look_again();
 	if (watch != WATCHED)
 		return;
+	cfd_kept_look();
 	send_own();
 	send_path();
 	send_version();
@@ -281,6 +285,9 @@ cfd_schema_asked(const Query *query)
 		initStringInfo(&end_message);
 		MemoryContextSwitchTo(context);
 	}
+	cfd_owner_asked(argument(set, 2), argument(set, 3));
+	cfd_kept_follow();
+	told_kept = false;
 	send_own();
 	send_since(argument(set, 0), strtou64(argument(set, 1), NULL, 10));
 	cfd_schema_path_forget();
@@ -299,6 +306,17 @@ send_end(char kind, uint64 version)
 	pq_endmessage_reuse(&end_message);
 }
 
+/* Must not fail, like send_end. */
+static void
+send_kept(void)
+{
+	bool		kept = cfd_kept_anything();
+
+	if (kept != told_kept)
+		send_end(CFD_REPORT_KEPT, kept);
+	told_kept = kept;
+}
+
 void
 cfd_schema_ended(bool commit)
 {
@@ -311,6 +329,8 @@ cfd_schema_ended(bool commit)
 	 */
 	if (!commit || missing || open_changes || version != 0)
 		cfd_schema_path_forget();
+	if (watch == WATCHED && whereToSendOutput == DestRemote && !proc_exit_inprogress)
+		send_kept();
 	if (watch == WATCHED && whereToSendOutput == DestRemote && !proc_exit_inprogress &&
 		(open_changes || version != 0))
 	{

@@ -1,5 +1,5 @@
-//! Sends a client's statement a second time when the keeper no longer knew the session: the client
-//! gets the answer of the second attempt, and no error.
+//! Sends a client's statement a second time when the keeper no longer knew the session, or the server
+//! was shut down (`revive`): the client gets the answer of the second attempt, and no error.
 //!
 //! The first attempt has failed as a whole, because it was not part of a transaction and nothing of
 //! it was completed. The frames that the client has sent since the last ReadyForQuery are kept for
@@ -66,6 +66,16 @@ impl Again {
     /// Whether frames of the client wait for the second attempt.
     pub(super) fn waits(&self) -> bool {
         self.state == State::Failed
+    }
+
+    /// Whether everything that was sent is kept, and nothing of it is known to have had an effect.
+    pub(super) fn is_whole(&self) -> bool {
+        self.state == State::Kept && !self.frames.is_empty()
+    }
+
+    /// The first attempt has failed.
+    pub(super) fn fail(&mut self) {
+        self.state = State::Failed;
     }
 
     /// Whether anything is left to be sent again.
@@ -212,7 +222,7 @@ impl Core {
             return false;
         }
         self.session.lose();
-        self.again.state = State::Failed;
+        self.again.fail();
         self.held = None;
         self.wait = Wait::Nothing;
         if !matches!(self.queue.front(), Some(Expect::Query(_))) {
@@ -225,7 +235,7 @@ impl Core {
         true
     }
 
-    /// ReadyForQuery has arrived: whether it belongs to a failed first attempt, which the client
+    /// ReadyForQuery has arrived, or the session goes on on another connection: whether it belongs to a failed first attempt, which the client
     /// does not learn about.
     pub(super) fn repeat(&mut self) -> bool {
         if self.again.state != State::Failed {

@@ -42,6 +42,14 @@ pub(super) struct Text {
     pub(super) touches: bool,
 }
 
+impl Text {
+    /// Whether it ends what the session has.
+    pub(super) fn discards(&self) -> bool {
+        let all = |s: &rewrite::Statement| s.kind == StatementKind::Discard { all: true };
+        self.statements.iter().any(all)
+    }
+}
+
 type Analysed = Result<Vec<rewrite::Statement>, rewrite::Refusal>;
 
 /// What must be obtained before a statement can be classified.
@@ -158,6 +166,9 @@ impl Core {
             }
         });
         match checked {
+            Ok(statements) if self.is_stand_in(&statements) => {
+                Ok(Outcome::Refuse(must_be_prepared_again()))
+            }
             Ok(mut statements) => {
                 if let Some(recoding) = statements.iter().find_map(|s| s.recoding.as_ref()) {
                     return Ok(match statements.len() == 1 && !handle {
@@ -172,6 +183,17 @@ impl Core {
             }
             Err(refusal) => Ok(Outcome::Refuse(Failure::from_refusal(&refusal, sql))),
         }
+    }
+
+    /// Whether EXECUTE names a statement that has not been prepared on this connection yet.
+    fn is_stand_in(&self, statements: &[rewrite::Statement]) -> bool {
+        statements.iter().any(|s| match &s.kind {
+            StatementKind::Execute { name } => {
+                let known = self.statements.get(name);
+                known.is_some_and(|known| known.link != self.link)
+            }
+            _ => false,
+        })
     }
 
     /// Makes the text wait for all answers. Within a pipeline the server is told to send them.
@@ -370,6 +392,12 @@ fn wants_keeper(statements: &[rewrite::Statement]) -> bool {
     };
     let edits = statements.iter().flat_map(|s| &s.edits);
     edits.flat_map(|e| &e.pieces).any(sealed)
+}
+
+fn must_be_prepared_again() -> Failure {
+    Failure::new("26000", "confide: the statement is not prepared any more")
+        .detail("The server was restarted, and the statement was prepared by a message of the protocol.")
+        .hint("Prepare it again, or execute it by a message.")
 }
 
 fn no_keeper() -> Failure {

@@ -10,7 +10,7 @@ use rewrite::{ParamUse, PreparedInfo, StatementKind};
 
 use super::analysis::{Outcome, Text};
 use super::explain;
-use super::queue::{Expect, ParseState};
+use super::queue::{Expect, InternalState, ParseState};
 use super::statement::{Effect, Portal, Statement};
 use super::{Core, Flow, Step, Wait};
 use crate::shared::Stats;
@@ -58,7 +58,7 @@ impl Core {
         hidden: bool,
     ) -> Step<Flow> {
         self.sealing = sealing.to_vec();
-        let text = match self.analyse(sql, true)? {
+        let mut text = match self.analyse(sql, true)? {
             Outcome::Wait => return Ok(Flow::Wait),
             Outcome::Refuse(failure) => return Ok(self.refuse_extended(failure)),
             Outcome::Recode(_) => return Ok(self.refuse_extended(super::recode::alone())),
@@ -72,12 +72,12 @@ impl Core {
             Ok(types) => types,
             Err(failure) => return Ok(self.refuse_extended(failure)),
         };
-        // Only after it is certain that the new statement replaces the old one: the analysis may
-        // have had to wait.
+        // Only now, when it is certain that the new one replaces it.
         if hidden && !name.is_empty() {
             frontend::targeted(&mut self.to_server, b'C', b'S', name);
             self.queue.push_back(Expect::Close { hidden: true });
         }
+        self.sign_text(&mut text);
         frontend::parse(&mut self.to_server, name, &text.sql, &types);
         self.pipeline = true;
         let statement = Arc::new(statement);
@@ -151,6 +151,7 @@ impl Core {
             name: name.to_owned(),
             sql: Some(sql.to_owned()),
             declared: declared.to_vec(),
+            link: self.link,
             sealed_in: (text.sealed || keeper).then(|| self.session.generation()),
             uses: text
                 .statements
@@ -217,11 +218,11 @@ impl Core {
         }
         let bind = frontend::Bind::read(frame::body(message))?;
         let statement = self.statement(bind.statement);
-        if statement.touches
+        let lost = statement.touches
             && statement
                 .sealed_in
-                .is_some_and(|g| g != self.session.generation() || !self.session.is_open())
-        {
+                .is_some_and(|g| g != self.session.generation() || !self.session.is_open());
+        if lost || statement.link != self.link {
             return self.prepare_again(&statement, &statement.sealing);
         }
         let portal = Portal {
@@ -256,6 +257,24 @@ impl Core {
         Ok(self.bind_sealed(message, &bind, &sealed, portal))
     }
 
+    /// Makes sure that the process that executes a statement which was prepared earlier serves this client.
+    fn sign(&mut self) {
+        if self.signed || !self.pooled() {
+            return;
+        }
+        let text = ["SELECT", self.signature(false)].concat();
+        let out = &mut self.to_server;
+        frontend::parse(out, super::internal::NAME, &text, &[]);
+        frontend::targeted(out, b'C', b'S', super::internal::NAME);
+        self.queue
+            .push_back(Expect::Internal(Box::new(InternalState {
+                closes: 1,
+                unawaited: true,
+                ..InternalState::default()
+            })));
+        self.signed = true;
+    }
+
     fn bind_sealed(
         &mut self,
         message: &Bytes,
@@ -274,6 +293,7 @@ impl Core {
             .zip(sealed)
             .map(|(given, sealed)| sealed.as_deref().or(*given))
             .collect();
+        self.sign();
         frontend::bind(
             &mut self.to_server,
             bind.portal,
@@ -298,6 +318,7 @@ impl Core {
             return self.refuse_extended(failure);
         }
         let portal = Arc::new(portal);
+        self.sign();
         self.forward(message, Expect::Bind(Some(portal.clone())));
         self.portals.insert(bind.portal.to_owned(), portal);
         Flow::Done
@@ -342,6 +363,7 @@ impl Core {
             prepared: info.results,
             uses: info.params,
             touches: true,
+            link: self.link,
             ..Statement::default()
         });
         self.statements.insert(name.to_owned(), statement.clone());
@@ -461,7 +483,7 @@ impl Core {
     }
 
     /// Prepares the statement again because its envelopes belong to a session that no longer
-    /// exists, or because more of its parameters must be sealed.
+    /// exists, because the session continues on another connection, or because more of its parameters must be sealed.
     fn prepare_again(&mut self, statement: &Arc<Statement>, sealing: &[u32]) -> Step<Flow> {
         let Some(sql) = statement.sql.clone() else {
             return Ok(self.refuse_extended(Failure::no_session()));
@@ -478,6 +500,9 @@ impl Core {
         let (kind, name) = frontend::target(frame::body(message))?;
         let expect = if kind == b'S' {
             let known = self.enabled.then(|| self.statement(name));
+            if let Some(known) = known.as_ref().filter(|s| s.link != self.link) {
+                return self.prepare_again(known, &known.sealing);
+            }
             if let Some(known) = &known {
                 known.ask();
             }

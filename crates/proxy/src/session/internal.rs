@@ -39,6 +39,8 @@ pub(super) enum Purpose {
     Ask,
     /// There is no session with the keeper.
     Handshake,
+    /// The session continues on another connection.
+    Settings,
 }
 
 /// A task: a few requests, one after another.
@@ -52,6 +54,7 @@ enum At {
     Begin,
     Schema,
     Types,
+    Settings,
     First(Box<Handshake>),
     Second(Box<Offer>),
 }
@@ -93,7 +96,9 @@ impl Core {
                 }
                 Ok(())
             }
-            Err(Stop::Fatal(failure)) if task.purpose != Purpose::Startup => {
+            Err(Stop::Fatal(failure))
+                if matches!(task.purpose, Purpose::Ask | Purpose::Handshake) =>
+            {
                 self.finished(&task, Some(failure))
             }
             Err(stop) => Err(stop),
@@ -104,6 +109,11 @@ impl Core {
     fn next(&mut self, task: &mut Task, answer: Result<Vec<Row>, Failure>) -> Step<Next> {
         match std::mem::replace(&mut task.at, At::Begin) {
             At::Begin if task.purpose == Purpose::Handshake => self.first_message(task),
+            At::Begin if task.purpose == Purpose::Settings => {
+                task.at = At::Settings;
+                Ok(Next::Query(self.settings()))
+            }
+            At::Settings => answer.map_err(Stop::Fatal).map(|_| Next::Nothing),
             At::Begin => {
                 task.at = At::Schema;
                 Ok(Next::Question)
@@ -191,6 +201,9 @@ impl Core {
     /// protected work.
     fn no_keeper(&mut self, task: &Task, failure: Failure) -> Step<Next> {
         tracing::warn!(sqlstate = %failure.sqlstate, "no session with the keeper");
+        if self.is_reviving() {
+            return Ok(Next::Nothing);
+        }
         if task.purpose == Purpose::Startup {
             backend::notice(
                 &mut self.to_client,
@@ -211,8 +224,11 @@ impl Core {
         if task.purpose == Purpose::Startup && !self.enabled {
             self.check_without()?;
         }
-        if self.phase == Phase::Preparing {
-            self.release();
+        match self.phase {
+            Phase::Preparing if !self.is_reviving() => self.release(),
+            Phase::Preparing if task.purpose == Purpose::Startup => return self.restore(),
+            Phase::Preparing => self.revived(),
+            _ => {}
         }
         Ok(())
     }
@@ -271,11 +287,16 @@ impl Core {
             true => databases.state(self.view.identity()),
             false => databases.latest(&self.database, age),
         };
+        let pid = match self.pooled() {
+            true => String::new(),
+            false => self.key.pid().to_string(),
+        };
         let sql = format!(
-            "SET {} TO '{}', '{}'",
+            "SET {} TO '{}', '{}', '{pid}', '{}'",
             report::REQUEST,
             known.identity.replace(['\'', '\\'], ""),
-            known.version
+            known.version,
+            self.name
         );
         let out = &mut self.to_server;
         frontend::targeted(out, b'C', b'S', NAME);
@@ -286,9 +307,10 @@ impl Core {
 
     /// Sends a query of the proxy.
     fn query(&mut self, sql: &str) {
+        let named = [sql, self.signature(false)].concat();
         let out = &mut self.to_server;
         frontend::targeted(out, b'C', b'S', NAME);
-        frontend::parse(out, NAME, sql, &[]);
+        frontend::parse(out, NAME, &named, &[]);
         frontend::bind(out, NAME, NAME, &[], &[], &[]);
         frontend::execute(out, NAME);
         frontend::targeted(out, b'C', b'P', NAME);

@@ -49,14 +49,19 @@ impl Core {
         }
     }
 
-    /// Tells the keeper that the client is disconnecting. Does not wait for an answer.
+    /// Tells the keeper that the client is disconnecting. Does not wait for an answer. A pooler would not use a
+    /// connection again that owes one, and resets it (DISCARD ALL), which ends the session as well.
     pub fn leave(&mut self) {
+        if self.pooled() {
+            return;
+        }
         if self.phase != Phase::Running || self.copy_in.is_some() || !self.session.is_open() {
             return;
         }
         if let Ok(text) = self.session.leave() {
             if self.status == b'E' {
-                frontend::query(&mut self.to_server, "ROLLBACK");
+                let rollback = ["ROLLBACK", self.signature(false)].concat();
+                frontend::query(&mut self.to_server, &rollback);
             }
             self.say(&text);
         }

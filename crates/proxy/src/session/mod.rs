@@ -20,6 +20,7 @@ mod queue;
 mod recode;
 mod refuse;
 mod restore;
+mod revive;
 mod rows;
 mod server;
 mod simple;
@@ -35,7 +36,9 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use client::{Failure, Session};
 use rewrite::{ColumnType, Schema};
 
+use crate::config::Pooling;
 use crate::dial::Kind;
+use crate::keys::Key;
 use crate::shared::Shared;
 use crate::wire::{Malformed, backend, frame};
 use queue::Expect;
@@ -130,6 +133,17 @@ pub struct Core {
     /// What the server says about its kind, and its position in the configuration.
     kind: Kind,
     place: usize,
+    /// The number of the connection to the server: more than 0 if the session was continued on another.
+    link: u64,
+    key: Key,
+    /// The client's name for the server, and what texts end with that have it.
+    name: String,
+    signature: String,
+    /// The server's process knows that this transaction is the client's.
+    signed: bool,
+    settings: revive::Settings,
+    /// The connection to the server has ended, and the session will be continued on another.
+    lost: Option<Box<revive::Lost>>,
     encoding: encoding::ClientEncoding,
     /// How much of `to_client` and `to_server` is in the client's encoding.
     converted: (usize, usize),
@@ -179,6 +193,8 @@ impl Core {
         let mut session = Session::default();
         session.soft.clone_from(&shared.soft);
         session.fits = shared.config.fit_values;
+        let name = crate::keys::name();
+        let key = Key::new(shared.keys.clone());
         Core {
             view: View::new(database),
             shared,
@@ -203,6 +219,13 @@ impl Core {
             session,
             kind: Kind::default(),
             place: 0,
+            link: 0,
+            key,
+            signature: format!("\n/*confide:own1.{name}*/"),
+            name,
+            signed: false,
+            settings: revive::Settings::default(),
+            lost: None,
             encoding: encoding::ClientEncoding::Utf8,
             converted: (0, 0),
             escapes: false,
@@ -251,6 +274,28 @@ impl Core {
         self
     }
 
+    /// Whether there is a pooler between the proxy and the server.
+    fn pooled(&self) -> bool {
+        self.shared.config.upstream_pooling == Pooling::Session
+    }
+
+    /// A text is about to be sent.
+    fn sign_text(&mut self, text: &mut analysis::Text) {
+        let signature = self.signature(text.discards());
+        text.sql.push_str(signature);
+        text.changed |= !signature.is_empty();
+        self.signed = true;
+    }
+
+    /// What a text ends with: where a pooler may give the connection to another process of the server, and
+    /// before DISCARD ALL, after which the process would be anybody's.
+    fn signature(&self, discards: bool) -> &str {
+        match discards || self.pooled() {
+            true => &self.signature,
+            false => "",
+        }
+    }
+
     /// Processes complete frames received from the client, as long as the connection can proceed
     /// without the server.
     pub fn client_input(&mut self, input: &mut BytesMut) -> Step {
@@ -265,7 +310,7 @@ impl Core {
     fn next_frames(&mut self, input: &mut BytesMut) -> Step {
         loop {
             let early = self.phase == Phase::Startup && self.authenticated;
-            let waits = self.phase == Phase::Preparing || self.again.waits();
+            let waits = self.phase == Phase::Preparing || self.again.waits() || self.lost.is_some();
             if early || waits || !self.may_retry() {
                 return Ok(());
             }
@@ -348,7 +393,11 @@ impl Core {
     /// Whether a client's frame is held back, so that reading more is pointless.
     pub fn blocked(&self) -> bool {
         let again = self.again.waits() || self.again.has_rest();
-        again || self.held.is_some() || self.phase == Phase::Preparing || self.script.is_some()
+        again
+            || self.lost.is_some()
+            || self.held.is_some()
+            || self.phase == Phase::Preparing
+            || self.script.is_some()
     }
 
     /// Whether nothing is in progress.

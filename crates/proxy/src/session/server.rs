@@ -31,6 +31,7 @@ impl Core {
         let tag = message.first().copied().unwrap_or(0);
         match tag {
             // Notices and notifications may come at any time.
+            b'N' if self.is_reviving() => {}
             b'N' => self.tell(&backend::fields(frame::body(message))?, b'N', None),
             b'A' => self.pass(message),
             b'S' => self.on_parameter(message)?,
@@ -68,13 +69,22 @@ impl Core {
         self.kind.setting(name, value);
         self.view.setting(name, value);
         self.session.parameter_status(name, value);
-        self.pass(message);
+        let start = self.phase == Phase::Startup;
+        if !self.reported_anew(name, value) && self.settings.reported(name, value, start) {
+            self.pass(message);
+        }
         Ok(())
     }
 
     /// Before the first ReadyForQuery everything is relayed; that message is held until the session
     /// is prepared.
     fn on_startup(&mut self, tag: u8, message: &[u8]) -> Step {
+        if self.is_reviving() {
+            return self.on_revival(tag, message);
+        }
+        if tag == b'K' {
+            self.key.sent(frame::body(message));
+        }
         if tag == b'R' && self.authenticated {
             let failure = Failure::new("08P01", "confide: the server asks for a password again");
             return Err(Stop::Fatal(failure));
@@ -101,6 +111,7 @@ impl Core {
     fn on_ready(&mut self, message: &[u8]) -> Step {
         self.status = frame::body(message).first().copied().unwrap_or(b'I');
         self.escapes_stale = false;
+        self.signed &= self.status != b'I';
         self.copy_in = None;
         self.copy_out = None;
         self.copy_refused = super::copy::Refused::Plain;
@@ -144,6 +155,12 @@ impl Core {
             return Ok(());
         }
         let fatal = matches!(field(b'V'), Some(b"FATAL" | b"PANIC"));
+        if fatal && self.is_reviving() {
+            return Err(Stop::Fatal(server_failure(&fields)));
+        }
+        if self.ends(&fields, message) {
+            return Ok(());
+        }
         // The server's errors about the rows before the refused one come first.
         let ours = self.override_error.take();
         let ours = ours.filter(|_| field(b'C') == Some(COPY_FAILED));

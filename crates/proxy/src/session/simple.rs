@@ -41,6 +41,7 @@ impl Core {
             Outcome::Recode(recoding) => return Ok(self.recode(*recoding)),
             Outcome::Send(text) => text,
         };
+        self.sign_text(&mut text);
         Stats::add(&self.shared.stats.statements, 1);
         text.statements.iter().for_each(|s| self.sent(s, sql));
         if text.changed {

@@ -68,6 +68,8 @@ pub(super) struct Statement {
     /// The session of the envelopes and grants in the text that the server has; `None` if there are
     /// none.
     pub(super) sealed_in: Option<u64>,
+    /// The number of the connection on which it was prepared.
+    pub(super) link: u64,
     /// How its parameters are used.
     pub(super) uses: BTreeMap<u32, ParamUse>,
     /// Parameters that are sealed because their values were equal to those of others.

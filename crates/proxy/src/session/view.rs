@@ -26,6 +26,7 @@ pub(super) struct View {
     database: String,
     /// The identity that the server reports for the database; empty if it sends no reports.
     identity: String,
+    kept: bool,
     /// Parts of a complete schema.
     parts: Vec<Record>,
     /// The changes made by the open transaction.
@@ -67,6 +68,11 @@ impl View {
     /// Whether the server sends reports.
     pub(super) fn reports(&self) -> bool {
         !self.identity.is_empty()
+    }
+
+    /// Whether the session has anything that cannot be made again on another connection.
+    pub(super) fn kept(&self) -> bool {
+        self.kept
     }
 
     /// Whether the open transaction has changed the schema.
@@ -150,6 +156,7 @@ impl View {
                 self.transaction_over();
             }
             Report::Undone => self.transaction_over(),
+            Report::Kept(kept) => self.kept = kept,
             Report::Path(path) => {
                 let known = databases.state(&self.identity).catalog;
                 self.places = known.map(|catalog| catalog.places().clone());
