@@ -166,7 +166,6 @@ def test_no_living_value_is_swept(stack, app, dba, schema):
     assert swept > 0
 
 
-
 STALLS = """CREATE FUNCTION stalls(v enc_int4) RETURNS enc_int4 LANGUAGE plpgsql STABLE AS
     'BEGIN PERFORM pg_advisory_xact_lock(1900); RETURN v; END'"""
 

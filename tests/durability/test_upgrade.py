@@ -1,5 +1,6 @@
-"""To another version of PostgreSQL: pg_upgrade is refused before anything is changed, and a dump of an
-older server can be restored. (CONFIDE_OLDER_PG names the older one's pg_config: `make compat-versions`.)"""
+"""To another version of PostgreSQL: pg_upgrade is refused before anything is changed, and a dump of
+an older server can be restored. (CONFIDE_OLDER_PG names the older one's pg_config: `make
+compat-versions`.)"""
 
 import os
 import subprocess
@@ -31,8 +32,8 @@ def initdb(data):
 
 
 def test_pg_upgrade_is_refused(stack, app, schema, open_path):
-    """The keeper holds values of which only the WAL knows. Bug: the new cluster has neither them nor,
-    with links to the old one's files, a way back."""
+    """The keeper holds values of which only the WAL knows. Bug: the new cluster lacks them and has,
+    with links to the old one's files, no way back."""
     app.execute("CREATE TABLE t (id int, v enc_text)")
     app.execute("INSERT INTO t VALUES (1, 'one')")
     app.close()
@@ -60,7 +61,8 @@ def older(stack):
 
 
 def test_dump_of_an_older_server(older, stack, schema):
-    """By a superuser of the older one. Rows, defaults, constraints, indexes and views are what they were."""
+    """By a superuser of the older one. Rows, defaults, constraints, indexes and views are what they
+    were."""
     with older.connect_app() as people:
         people.execute(f'CREATE SCHEMA "{schema}"')
         people.execute(f'SET search_path = "{schema}"')
@@ -68,7 +70,9 @@ def test_dump_of_an_older_server(older, stack, schema):
         with stack.connect_dba() as dba:
             dba.execute(f'DROP SCHEMA "{schema}"')
         command = [Path(OLDER).parent / "pg_dump", "-d", older.dba_url, "-n", schema]
-        dump = subprocess.run(command, env=older.environment, check=True, capture_output=True).stdout
+        dump = subprocess.run(
+            command, env=older.environment, check=True, capture_output=True
+        ).stdout
         tool(*PSQL, stack.dba_url, stdin=dump, env=stack.restoring("app"))
         with stack.connect_app(options=f"-c search_path={schema}") as connection:
             same(people, connection)

@@ -21,9 +21,10 @@
  * 6. All FIDs are marked: table, then indexes, then statistics (gc/places.h).
  * 7. WAL that a logical replication slot has yet to decode contains FIDs, too.
  *    While a slot lags behind, nothing is swept.
- * 8. Queries may be being planned by statistics that have been replaced. Their
+ * 8. Queries may be being planned by statistics that have been replaced, or by
+ *    the first or last entry of an index, whose row was dead and has gone. Their
  *    plannings are waited for. Later ones know the present statistics
- *    (hooks/planner.c), whose FIDs are marked.
+ *    (hooks/planner.c), whose FIDs are marked, and read the present index.
  * 9. The keeper names the unmarked values. Its redo record is written to the
  *    WAL and flushed; only then may their slots be reused. Hence the record of
  *    a new value in such a slot is later in the WAL, and the deletion of the
