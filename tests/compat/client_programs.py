@@ -187,8 +187,8 @@ supported yet. On 18 a test of garbage collection beside writers once found an i
 not resolve. One cause is known and repaired in all versions: queries that were planned by
 statistics which ANALYZE and a collection replaced meanwhile. Whether it was that one is not known;
 the test has not failed on 18 since. pg_upgrade is refused
-([operations.md](operations.md#another-version-of-postgresql)). What differs (`tests/versions.toml`),
-and in how many tests:
+([operations.md](operations.md#another-version-of-postgresql)).
+What differs (`tests/versions.toml`), and in how many tests:
 
 """
 
