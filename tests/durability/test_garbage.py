@@ -3,9 +3,11 @@ reclaimed."""
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from garbage import SECONDS, SEED, Worker, collect, slots, slowly, sound, verify
+from garbage import SECONDS, SEED, Worker, collect, slots, slowly, sound, vacuumed, verify
+from waiting import until, until_waits
 
 
 def test_verify_finds_all_places(stack, app):
@@ -99,15 +101,15 @@ def test_row_that_moves_while_it_is_looked_for(stack, app, dba, second):
 
     dba.execute("ALTER SYSTEM SET confide.gc_threshold = 0")
     dba.execute("SELECT pg_reload_conf()")
-    until = time.monotonic() + 60
+    end = time.monotonic() + 60
     while second.execute("SHOW confide.gc_threshold").fetchone()[0] != "0":
-        assert time.monotonic() < until
+        assert time.monotonic() < end
         time.sleep(0.01)
     thread = threading.Thread(target=run)
     thread.start()
     sql = "SELECT pages_done FROM confide.confide_stat_progress_gc WHERE phase = 'marking table'"
     while not (rows := dba.execute(sql).fetchall()) or rows[0][0] < 2:
-        assert time.monotonic() < until
+        assert time.monotonic() < end
         time.sleep(0.01)
     # To the page that has room, since its own is full.
     app.execute("UPDATE t SET filler = repeat('y', 700) WHERE id = 350")
@@ -139,10 +141,10 @@ def test_no_living_value_is_swept(stack, app, dba, schema):
     for worker in workers:
         worker.start()
     dba.execute("SET confide.gc_threshold = 0")
-    until = time.monotonic() + SECONDS
+    end = time.monotonic() + SECONDS
     swept = cycles = 0
     try:
-        while time.monotonic() < until and not any(w.error for w in workers):
+        while time.monotonic() < end and not any(w.error for w in workers):
             cycles += 1
             with slowly(dba, 20):
                 swept += collect(dba)
@@ -162,3 +164,37 @@ def test_no_living_value_is_swept(stack, app, dba, schema):
     print(f"seed {SEED}: {cycles} cycles, {swept} values swept by the function, {steps} steps")
     assert cycles > 2
     assert swept > 0
+
+
+STALLS = """CREATE FUNCTION stalls(v enc_int4) RETURNS enc_int4 LANGUAGE plpgsql STABLE AS
+    'BEGIN PERFORM pg_advisory_xact_lock(1900); RETURN v; END'"""
+
+
+def test_statistics_replaced_while_a_query_is_planned(stack, app, dba, second):
+    """A query is being planned: its estimator has got a column's statistics, and calls the
+    query's function, which waits. ANALYZE replaces the statistics, and a collection comes. Right:
+    it waits for the planning. Bug: it sweeps the values of the old statistics, which no row has
+    any more, and the query fails with an identifier that does not resolve."""
+    app.execute("CREATE TABLE t (id int, v enc_int4) WITH (autovacuum_enabled = off)")
+    app.execute("INSERT INTO t SELECT g, g FROM generate_series(1, 1000) g")
+    app.execute("ANALYZE t")
+    app.execute(STALLS)
+    app.execute("DELETE FROM t")
+    app.execute("INSERT INTO t SELECT g, g FROM generate_series(2001, 3000) g")
+    vacuumed(dba, "t", 500)
+    dba.execute("SELECT pg_advisory_lock(1900)")
+    query = "SELECT count(*) FROM t WHERE v < stalls(2011)"
+    with ThreadPoolExecutor(2) as pool:
+        counted = pool.submit(lambda: second.execute(query).fetchone())
+        until_waits(stack, second, "advisory")
+        app.execute("ANALYZE t")
+        collected = pool.submit(collect, app)
+        phase = "SELECT phase FROM confide.confide_stat_progress_gc"
+        waits = [("waiting for planners",)]
+        until(
+            lambda: collected.done() or dba.execute(phase).fetchall() == waits,
+            "the collection waits or has ended",
+        )
+        dba.execute("SELECT pg_advisory_unlock(1900)")
+        assert counted.result(60) == (10,)
+        assert collected.result(60) > 0

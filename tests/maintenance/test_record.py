@@ -10,6 +10,7 @@ import subprocess
 import psycopg
 import pytest
 from delivered import counted, warm
+from plans import force_workers
 from recordings import Recorder, tampered
 from results import run
 from stack import ROOT, Stack
@@ -263,7 +264,7 @@ def test_of_another_role_nothing(recorder, recorded_stack):
         recorder.start("--role", role)
         work(recorded_stack)
         with recorded_stack.connect_app() as app:
-            app.execute("SET force_parallel_mode = on")
+            force_workers(app, "on")
             app.execute("SELECT count(*) FROM person WHERE pay + 1 > 5")
             app.execute("DELETE FROM person")
         recorder.stop()

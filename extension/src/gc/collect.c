@@ -21,13 +21,17 @@
  * 6. All FIDs are marked: table, then indexes, then statistics (gc/places.h).
  * 7. WAL that a logical replication slot has yet to decode contains FIDs, too.
  *    While a slot lags behind, nothing is swept.
- * 8. The keeper names the unmarked values. Its redo record is written to the
+ * 8. Queries may be being planned by statistics that have been replaced, or by
+ *    the first or last entry of an index, whose row was dead and has gone. Their
+ *    plannings are waited for. Later ones know the present statistics
+ *    (hooks/planner.c), whose FIDs are marked, and read the present index.
+ * 9. The keeper names the unmarked values. Its redo record is written to the
  *    WAL and flushed; only then may their slots be reused. Hence the record of
  *    a new value in such a slot is later in the WAL, and the deletion of the
  *    rows, which is earlier, is on disk before a value is lost.
  *
- * Invariant: as in collect.h. An error before step 8 leaves everything as it
- * was; an error during step 8 leaves some garbage for the next collection.
+ * Invariant: as in collect.h. An error before step 9 leaves everything as it
+ * was; an error during step 9 leaves some garbage for the next collection.
  */
 #include "postgres.h"
 
@@ -59,6 +63,7 @@
 #include "wal/rmgr.h"
 
 #define WRITERS_LIMIT_MS 10000
+#define PLANNERS_LIMIT_MS 10000
 #define SLOTS_LIMIT_MS 5000
 /* Minimum amount of garbage worth collecting, as a fraction of live values. */
 #define GARBAGE_PART 0.1
@@ -377,6 +382,9 @@ mark_and_sweep(Relation table, BufferAccessStrategy strategy)
 	mark_all(table, strategy, snapshot);
 	UnregisterSnapshot(snapshot);
 	postponed = wait_for_slots();
+	progress->phase = CFD_GC_PLANNERS;
+	if (postponed == NULL && !cfd_wait_for_planners(PLANNERS_LIMIT_MS))
+		postponed = "a query has been planned for long";
 	if (postponed == NULL)
 		sweep(progress);
 	return postponed;

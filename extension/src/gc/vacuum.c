@@ -294,6 +294,7 @@ cfd_stat_progress_gc(PG_FUNCTION_ARGS)
 		[CFD_GC_TABLE] = "marking table",
 		[CFD_GC_INDEXES] = "marking indexes",
 		[CFD_GC_STATISTICS] = "marking statistics",
+		[CFD_GC_PLANNERS] = "waiting for planners",
 		[CFD_GC_SWEEPING] = "sweeping",
 	};
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;

@@ -28,6 +28,8 @@
 #include "plan/hash_keys.h"
 #include "plan/planning.h"
 #include "session/channel.h"
+#include "session/pins.h"
+#include "utils/inval.h"
 #include "value/shown.h"
 
 /* A pass over finished plans. */
@@ -68,10 +70,6 @@ plan_by_postgres(Query *query, const char *text, int options, ParamListInfo para
 	CfdPlanning *outer = cfd_planning;
 	PlannedStmt *statement;
 
-	if (outer == NULL)
-		cfd_known_begin(&cfd_known[CFD_SCOPE_PLANNING]);
-	if (outer == NULL && cfd_channel.query == 0 && cfd_running.outermost == NULL)
-		cfd_statement_is(query->queryId);
 	cfd_planning = &planning;
 	PG_TRY();
 	{
@@ -81,8 +79,36 @@ plan_by_postgres(Query *query, const char *text, int options, ParamListInfo para
 	PG_FINALLY();
 	{
 		cfd_planning = outer;
-		if (outer == NULL)
-			cfd_known_end(&cfd_known[CFD_SCOPE_PLANNING]);
+	}
+	PG_END_TRY();
+	return statement;
+}
+
+/*
+ * Plans a query that is not part of another one's planning.
+ *
+ * PostgreSQL looks for changes of statistics when it locks a table, but not if the transaction
+ * has locked it before. Statistics that it remembers may have been replaced since, and the values
+ * in them swept. So it looks here, and a collection waits for the end of the planning.
+ */
+static PlannedStmt *
+plan_outermost(Query *query, const char *text, int options, ParamListInfo params)
+{
+	PlannedStmt *volatile statement;
+
+	cfd_known_begin(&cfd_known[CFD_SCOPE_PLANNING]);
+	if (cfd_channel.query == 0 && cfd_running.outermost == NULL)
+		cfd_statement_is(query->queryId);
+	PG_TRY();
+	{
+		cfd_pin_planner();
+		AcceptInvalidationMessages();
+		statement = plan_by_postgres(query, text, options, params);
+	}
+	PG_FINALLY();
+	{
+		cfd_unpin_planner();
+		cfd_known_end(&cfd_known[CFD_SCOPE_PLANNING]);
 	}
 	PG_END_TRY();
 	return statement;
@@ -96,7 +122,8 @@ plan_query(Query *query, const char *text, int options, ParamListInfo params)
 
 	for (int i = 0; i < lengthof(passes); i++)
 		wanted[i] = passes[i].wanted(query);
-	statement = plan_by_postgres(query, text, options, params);
+	statement = cfd_planning == NULL ? plan_outermost(query, text, options, params) :
+		plan_by_postgres(query, text, options, params);
 	for (int i = 0; i < lengthof(passes); i++)
 	{
 		if (!wanted[i])

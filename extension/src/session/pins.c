@@ -30,6 +30,7 @@
 typedef struct Pin
 {
 	pg_atomic_uint64 writes;	/* odd: a write is under way */
+	pg_atomic_uint64 plannings; /* odd: a planning is under way */
 	pg_atomic_uint32 holder;	/* database of a holder, or InvalidOid */
 	int			pid;
 	CfdGcProgress progress;
@@ -72,6 +73,7 @@ cfd_pins_init_shmem(void)
 		for (int i = 0; i <= MaxBackends; i++)
 		{
 			pg_atomic_init_u64(&pins[i].writes, 0);
+			pg_atomic_init_u64(&pins[i].plannings, 0);
 			pg_atomic_init_u32(&pins[i].holder, 0);
 		}
 	}
@@ -84,6 +86,7 @@ at_exit(int code, Datum arg)
 	(void) code;
 	(void) arg;
 	cfd_release_writer();
+	cfd_unpin_planner();
 	cfd_unpin_holder();
 	memset(&mine->progress, 0, sizeof(mine->progress));
 	mine = NULL;
@@ -104,32 +107,56 @@ own(void)
 	return mine;
 }
 
-/* ---------- writers and holders ---------- */
+/* ---------- writers, planners and holders ---------- */
+
+/* Makes a counter odd. */
+static void
+pin_begin(pg_atomic_uint64 *counter)
+{
+	uint64		count = pg_atomic_read_u64(counter);
+
+	if ((count & 1) == 0)
+		pg_atomic_write_u64(counter, count + 1);
+	/* Other processes must see the pin before anything that is done with it. */
+	pg_memory_barrier();
+}
+
+/* Makes it even. */
+static void
+pin_end(pg_atomic_uint64 *counter)
+{
+	uint64		count = pg_atomic_read_u64(counter);
+
+	if ((count & 1) == 0)
+		return;
+	pg_write_barrier();			/* after what was done with it, such as a row on its page */
+	pg_atomic_write_u64(counter, count + 1);
+}
 
 void
 cfd_pin_writer(void)
 {
-	Pin		   *pin = own();
-	uint64		writes = pg_atomic_read_u64(&pin->writes);
-
-	if ((writes & 1) == 0)
-		pg_atomic_write_u64(&pin->writes, writes + 1);
-	/* Other processes must see the pin before the keeper learns of the promotion. */
-	pg_memory_barrier();
+	pin_begin(&own()->writes);
 }
 
 void
 cfd_unpin_writer(void)
 {
-	uint64		writes;
+	if (mine != NULL && held == 0)
+		pin_end(&mine->writes);
+}
 
-	if (mine == NULL || held != 0)
-		return;
-	writes = pg_atomic_read_u64(&mine->writes);
-	if ((writes & 1) == 0)
-		return;
-	pg_write_barrier();			/* after the row is on its page */
-	pg_atomic_write_u64(&mine->writes, writes + 1);
+void
+cfd_pin_planner(void)
+{
+	pin_begin(&own()->plannings);
+}
+
+void
+cfd_unpin_planner(void)
+{
+	if (mine != NULL)
+		pin_end(&mine->plannings);
 }
 
 void
@@ -180,12 +207,13 @@ cfd_is_holder(void)
 	return mine != NULL && pg_atomic_read_u32(&mine->holder) != 0;
 }
 
+/* Waits until a counter that is odd has changed. */
 static bool
-cfd_pins_wait_for(const Pin *pin, TimestampTz deadline)
+cfd_pins_wait_for(pg_atomic_uint64 *counter, TimestampTz deadline)
 {
-	uint64		seen = pg_atomic_read_u64((pg_atomic_uint64 *) &pin->writes);
+	uint64		seen = pg_atomic_read_u64(counter);
 
-	while ((seen & 1) == 1 && pg_atomic_read_u64((pg_atomic_uint64 *) &pin->writes) == seen)
+	while ((seen & 1) == 1 && pg_atomic_read_u64(counter) == seen)
 	{
 		if (GetCurrentTimestamp() >= deadline)
 			return false;
@@ -204,7 +232,21 @@ cfd_wait_for_writers(int limit_ms)
 	pg_memory_barrier();
 	for (int i = 1; i <= MaxBackends; i++)
 	{
-		if (!cfd_pins_wait_for(&pins[i], deadline))
+		if (!cfd_pins_wait_for(&pins[i].writes, deadline))
+			return false;
+	}
+	return true;
+}
+
+bool
+cfd_wait_for_planners(int limit_ms)
+{
+	TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), limit_ms);
+
+	pg_memory_barrier();
+	for (int i = 1; i <= MaxBackends; i++)
+	{
+		if (&pins[i] != mine && !cfd_pins_wait_for(&pins[i].plannings, deadline))
 			return false;
 	}
 	return true;

@@ -5,8 +5,9 @@
  * A backend announces that it holds FIDs which neither a page nor a snapshot
  * keeps alive, and reports the progress of its own collection. Such FIDs
  * belong to rows that are about to be written (promoted, but not on a page
- * yet), or are held by cursors WITH HOLD and procedures, which may outlive the
- * transaction that read them.
+ * yet), are held by cursors WITH HOLD and procedures, which may outlive the
+ * transaction that read them, or are in statistics by which a query is being
+ * planned, which ANALYZE may replace meanwhile.
  *
  * Invariants: an announcement costs two writes to the backend's own cache line
  * and never fails; it ends with the transaction, the statement or the backend.
@@ -24,6 +25,7 @@ typedef enum CfdGcPhase
 	CFD_GC_TABLE,
 	CFD_GC_INDEXES,
 	CFD_GC_STATISTICS,
+	CFD_GC_PLANNERS,			/* waiting for queries that are being planned */
 	CFD_GC_SWEEPING
 } CfdGcPhase;
 
@@ -65,6 +67,15 @@ extern bool cfd_is_holder(void);
  * false if that takes longer than limit_ms.
  */
 extern bool cfd_wait_for_writers(int limit_ms);
+/*
+ * A query is being planned by statistics that were valid when this was called. Calls
+ * do not nest.
+ */
+extern void cfd_pin_planner(void);
+extern void cfd_unpin_planner(void);
+/* Waits until every planning of another backend that is under way now has ended. As above. */
+extern bool cfd_wait_for_planners(int limit_ms);
+
 /* Process ID of a backend of this database that holds FIDs, or 0. */
 extern int	cfd_any_holder(void);
 

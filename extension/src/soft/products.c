@@ -67,7 +67,7 @@ product_times(uint128 a, uint128 b)
 
 /* ---------- operands ---------- */
 
-static void refuse_operand(bool quotient) pg_attribute_noreturn();
+pg_noreturn static void refuse_operand(bool quotient);
 
 static void
 refuse_operand(bool quotient)

@@ -130,3 +130,14 @@ cfd_recovery_check_volatile(void)
 				 errhint("Set data_dir in the keeper's configuration." GIVE_UP)));
 	ereport(LOG, (errmsg("Confide's keeper keeps values in memory only: they are lost when it ends")));
 }
+
+void
+cfd_recovery_check_upgrade(void)
+{
+	if (cfd_marker_exists())
+		ereport(FATAL,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("pg_upgrade does not upgrade clusters with protected values"),
+				 errdetail("Values that the keeper has received since its last checkpoint are in the WAL, which the new cluster would not have. Nothing was changed."),
+				 errhint("Dump the databases, and restore the dumps in a new cluster with a keeper of its own, as docs/operations.md says. A cluster without protected values has no file \"" CFD_MARKER_NAME "\".")));
+}

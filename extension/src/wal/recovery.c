@@ -525,7 +525,10 @@ cfd_wal_init(void)
 	cfd_rmgr_register();
 	cfd_recovery_define_settings();
 	if (IsBinaryUpgrade)
+	{
+		cfd_recovery_check_upgrade();
 		return;
+	}
 	memset(&worker, 0, sizeof(worker));
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
 	/* The worker itself waits until PostgreSQL is ready. */

@@ -42,6 +42,12 @@ extern void cfd_recovery_check_positions(XLogRecPtr end);
 /* Handles a keeper without a store, which loses everything when it exits. */
 extern void cfd_recovery_check_volatile(void);
 
+/*
+ * For a server that pg_upgrade starts: refuses if the cluster's values are in a store. The values since
+ * its checkpoint are in the WAL, which the new cluster would not have.
+ */
+extern void cfd_recovery_check_upgrade(void);
+
 /* serve.c */
 /*
  * Looks after the keeper until it hangs up. A keeper without a store makes no
