@@ -176,7 +176,9 @@ fn ranges() {
         call(&mut second, b"still there");
         drop(first);
         drop(second);
-        threads.map(|thread| thread.join().unwrap());
+        for thread in threads {
+            thread.join().unwrap();
+        }
     });
 
     let (third, serving) = open();
