@@ -147,7 +147,7 @@ def test_parallel_workers(apart):
 
 def test_keeper_anew(apart):
     """Both ends notice that the keeper has gone; afterwards the same client goes on."""
-    with apart.connect_app(autocommit=True) as app:
+    with apart.connect_app() as app:
         app.execute("CREATE TABLE k (pay enc_int4)")
         app.execute("INSERT INTO k VALUES (5200)")
         os.kill(apart.keeper_pid(), signal.SIGKILL)
@@ -163,7 +163,7 @@ def test_keeper_anew(apart):
 
 def test_without_the_device(apart):
     """A server that does not have it gets no session, and says why."""
-    with apart.connect_dba(autocommit=True) as dba:
+    with apart.connect_dba() as dba:
         try:
             for wrong, hint in ("", "channel_memory"), ("/dev/null", "may read and write"):
                 dba.execute(f"ALTER SYSTEM SET confide.keeper_memory = '{wrong}'")

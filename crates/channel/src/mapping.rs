@@ -164,7 +164,9 @@ impl Mapping {
             )
         };
         match NonNull::new(base.cast::<u8>()) {
-            Some(base) if base.as_ptr().cast() != libc::MAP_FAILED => Ok(Mapping { base, _range: None }),
+            Some(base) if base.as_ptr().cast() != libc::MAP_FAILED => {
+                Ok(Mapping { base, _range: None })
+            }
             _ => Err(io::Error::last_os_error()),
         }
     }
