@@ -1,10 +1,12 @@
-"""A superuser works on cells of the family soft_ that have the encoding mul: he exchanges and multiplies
-encodings, puts others in place of a client's by a trigger or a view, and computes with what he sees.
+"""A superuser works on cells of the family soft_ that have the encoding mul: he exchanges and
+multiplies encodings, puts others in place of a client's by a trigger or a view, and computes with
+what he sees.
 
-Mechanism: an encoding is the value multiplied by a mask of its own, which only clients can compute; it is not
-authenticated (docs/security.md, "Encodings at rest"). Right: he can make a product another one of the client's
-values, or a multiple, and tells zero from the rest; he learns no ratio of values, and a number of his own
-choice does not come out. Bug: two cells with one mask, or a client that takes any number for a product.
+Mechanism: an encoding is the value multiplied by a mask of its own, which only clients can
+compute; it is not authenticated (docs/security.md, "Encodings at rest"). Right: he can make a
+product another one of the client's values, or a multiple, and tells zero from the rest; he learns
+no ratio of values, and a number of his own choice does not come out. Bug: two cells with one mask,
+or a client that takes any number for a product.
 """
 
 import base64
@@ -106,16 +108,18 @@ def test_a_number_of_his_choice(sold, dba, stack, schema, attack, number):
     """Unmasked, a number that is no product of masked ones is beyond any product of its types."""
     edit(dba, number)
     seen = None
-    with stack.connect_app(options=f"-c search_path={schema}") as client:
-        with pytest.raises(psycopg.Error) as error:
-            seen = product(client)
+    with (
+        stack.connect_app(options=f"-c search_path={schema}") as client,
+        pytest.raises(psycopg.Error) as error,
+    ):
+        seen = product(client)
     attack.attempt("a number of his choice in place of a product", seen is not None)
     assert error.value.sqlstate in ("22003", "XX001")
 
 
 def test_ratios(sold, dba, stack, schema, attack):
-    """Known values tell nothing of others: not of other rows, of older cells of a row, of what another
-    proxy has sealed, of cells that were sealed in one statement."""
+    """Known values tell nothing of others: not of other rows, of older cells of a row, of what
+    another proxy has sealed, of cells that were sealed in one statement."""
     cells = [(value, cell_of(dba, id)) for id, value in ((1, OTHER), (2, PRICE))]
     cells.append((AMOUNT, cell_of(dba, 2, "amount")))
     for price in (5, 15, PRICE):
@@ -142,7 +146,8 @@ def test_products_in_a_clients_session(sold, dba, attack):
     dba.execute("GRANT ALL ON loot TO app")
     trigger(
         dba,
-        f"BEGIN INSERT INTO loot SELECT 'equal' WHERE NEW.price @* NEW.amount = '{PRICE * AMOUNT}'; "
+        "BEGIN INSERT INTO loot SELECT 'equal' "
+        f"WHERE NEW.price @* NEW.amount = '{PRICE * AMOUNT}'; "
         "EXCEPTION WHEN OTHERS THEN INSERT INTO loot VALUES (SQLSTATE); END; "
         "BEGIN INSERT INTO loot VALUES ((NEW.price @* '2')::text); "
         "EXCEPTION WHEN OTHERS THEN INSERT INTO loot VALUES (SQLSTATE); END; "

@@ -1,11 +1,12 @@
-"""Values that the client has sealed itself, fitted to their columns (the proxy's fit_values), in the
-hands of code that a superuser plants in its session, and of one who has the server's log.
+"""Values that the client has sealed itself, fitted to their columns (the proxy's fit_values), in
+the hands of code that a superuser plants in its session, and of one who has the server's log.
 
-Mechanism: such a value is stored under an identifier that the database chooses from the session's lease
-(`Adopt`); its envelope names the column and opens under the keys of its session only. Right: what the client
-has sealed may appear in other rows of its column, as when rows are exchanged, and where a statement of the
-session stores constants anyway; nowhere else, in no message, and in no other session. Bug: it appears in
-another table, in a message, or wherever its envelope is written again.
+Mechanism: such a value is stored under an identifier that the database chooses from the session's
+lease (`Adopt`); its envelope names the column and opens under the keys of its session only. Right:
+what the client has sealed may appear in other rows of its column, as when rows are exchanged, and
+where a statement of the session stores constants anyway; nowhere else, in no message, and in no
+other session. Bug: it appears in another table, in a message, or wherever its envelope is written
+again.
 """
 
 import psycopg
@@ -23,13 +24,15 @@ def victim(stack, schema, app, dba):
     app.execute("CREATE TABLE own (id int, pay enc_int4)")
     dba.execute("CREATE TABLE seen (what text)")
     dba.execute("GRANT ALL ON seen TO app")
-    with stack.another_proxy(fit_values="true") as (_, url):
-        with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute(f"SET search_path = {schema}")
-            before = adopted(connection)
-            connection.execute(f"INSERT INTO emp VALUES (8, {OWN}, 8)")
-            assert adopted(connection) > before, "values are not fitted"
-            yield connection
+    with (
+        stack.another_proxy(fit_values="true") as (_, url),
+        psycopg.connect(url, autocommit=True) as connection,
+    ):
+        connection.execute(f"SET search_path = {schema}")
+        before = adopted(connection)
+        connection.execute(f"INSERT INTO emp VALUES (8, {OWN}, 8)")
+        assert adopted(connection) > before, "values are not fitted"
+        yield connection
 
 
 def adopted(connection):
@@ -43,9 +46,7 @@ def plant(dba, body):
         "CREATE FUNCTION take() RETURNS trigger LANGUAGE plpgsql AS "
         f"$$DECLARE it text; BEGIN {body}; RETURN NEW; END$$"
     )
-    dba.execute(
-        "CREATE TRIGGER take BEFORE INSERT ON emp FOR EACH ROW EXECUTE FUNCTION take()"
-    )
+    dba.execute("CREATE TRIGGER take BEFORE INSERT ON emp FOR EACH ROW EXECUTE FUNCTION take()")
 
 
 def write(connection):
@@ -114,7 +115,8 @@ QUOTED = {
 
 @pytest.mark.parametrize("name", QUOTED)
 def test_in_a_message(victim, dba, attack, name):
-    """What the client has sealed itself it does not open in messages, only what the keeper has sealed for them."""
+    """What the client has sealed itself it does not open in messages, only what the keeper has
+    sealed for them."""
     said = []
     victim.add_notice_handler(lambda notice: said.append(notice.message_primary))
     what, allowed = QUOTED[name]
@@ -126,7 +128,7 @@ def test_in_a_message(victim, dba, attack, name):
 
 
 def test_another_session(stack, schema, victim, dba, app, attack):
-    """The envelope is in the server's log: he writes it himself, and in another client's session."""
+    """The envelope is in the server's log: he writes it, also in another client's session."""
     plant(dba, TAKEN.removesuffix("; "))
     victim.execute(f"INSERT INTO emp VALUES (1, {PAY}, 1)")
     ((envelope,),) = dba.execute("SELECT what FROM seen").fetchall()

@@ -91,7 +91,7 @@ def test_systemd_takes_the_units(unpacked, tmp_path):
 
 
 def test_systemd_takes_the_units_of_guests(tmp_path):
-    """The relays of a keeper in another guest (packaging/guests), with the programs that they start."""
+    """The relays of a keeper in another guest (packaging/guests), with what they start."""
     units = tmp_path / "lib/systemd/system"
     units.mkdir(parents=True)
     shutil.copy("/bin/true", tmp_path / "lib/systemd/systemd-socket-proxyd")

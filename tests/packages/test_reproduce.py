@@ -1,9 +1,10 @@
-"""`scripts/reproduce` notices what differs by place: a program that has the folder it was built in.
+"""`scripts/reproduce` notices what differs by place: a program that has the folder it was built
+in.
 
-Mechanism: it builds in two folders by two users, and looks for its folders in what came out. Right: the
-keeper's builds are the same, which takes two whole builds (`make reproduce`); here a small program that
-does know its folder (the generator, which writes into its sources) is refused, and left nowhere. Bug: two
-builds are called the same though nobody else could make them.
+Mechanism: it builds in two folders by two users, and looks for its folders in what came out.
+Right: the keeper's builds are the same, which takes two whole builds (`make reproduce`); here a
+small program that does know its folder (the generator, which writes into its sources) is refused,
+and left nowhere. Bug: two builds are called the same though nobody else could make them.
 """
 
 import os

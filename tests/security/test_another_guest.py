@@ -1,10 +1,10 @@
-"""PostgreSQL and a keeper that share a device and a stream of bytes, and nothing else, as two guests of one
-host do (docs/attestation.md). A file on tmpfs stands for the device, relays over TCP for the
-network: no descriptor and no credentials of a user pass them.
+"""PostgreSQL and a keeper that share a device and a stream of bytes, and nothing else, as two
+guests of one host do (docs/attestation.md). A file on tmpfs stands for the device, relays over TCP
+for the network: no descriptor and no credentials of a user pass them.
 
-Right: sessions, parallel workers and a keeper that is started anew work as in one guest. Bug: a statement
-that waits for ever, since a byte was not relayed; a channel in the memory of another; a session that a
-server without the device begins.
+Right: sessions, parallel workers and a keeper that is started anew work as in one guest. Bug: a
+statement that waits for ever, since a byte was not relayed; a channel in the memory of another; a
+session that a server without the device begins.
 """
 
 import contextlib
@@ -173,7 +173,8 @@ def test_without_the_device(apart):
                     with apart.connect_dba() as other:
                         with pytest.raises(psycopg.Error) as error:
                             other.execute("SELECT confide.stat_keeper()")
-                        return error.value.sqlstate == "08001" and hint in error.value.diag.message_hint
+                        told = error.value.diag
+                        return told.sqlstate == "08001" and hint in told.message_hint
 
                 until(refused, "the server has the new setting")
         finally:
