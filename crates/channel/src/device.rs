@@ -69,7 +69,7 @@ impl Device {
         // SAFETY: an open descriptor, and a pointer that is valid for one statfs.
         let known = unsafe { libc::fstatfs(fd, &mut status) } == 0;
         let plain = self.file.metadata().map_or(true, |data| data.is_file());
-        !plain || (known && status.f_type as libc::c_long == SYSFS)
+        !plain || (known && status.f_type == SYSFS)
     }
 
     /// Takes a range that no channel has.
