@@ -54,7 +54,7 @@ main(void)
 	cfd_decode_welcome(&welcome, golden_welcome);
 	check(welcome.magic == CFD_HELLO_MAGIC && welcome.version == 1 &&
 		  welcome.status == CFD_STATUS_TOO_MANY_CHANNELS &&
-		  welcome.arena == CFD_ARENA_BASE + 6 && welcome.session == 9 &&
+		  welcome.arena == CFD_ARENA_BASE + 6 && welcome.session == 9 && welcome.range == 0x0A0B0C0D &&
 		  welcome.incarnation == UINT64_C(0xA1B2C3D4E5F60718), "welcome");
 
 	cfd_encode_header(bytes, 40, CFD_KIND_EVAL, 77);

@@ -90,6 +90,25 @@ def test_systemd_takes_the_units(unpacked, tmp_path):
         assert (done.returncode, done.stdout + done.stderr) == (0, ""), name
 
 
+def test_systemd_takes_the_units_of_guests(tmp_path):
+    """The relays of a keeper in another guest (packaging/guests), with what they start."""
+    units = tmp_path / "lib/systemd/system"
+    units.mkdir(parents=True)
+    shutil.copy("/bin/true", tmp_path / "lib/systemd/systemd-socket-proxyd")
+    for target in ("sysinit", "basic", "shutdown", "sockets", "network"):
+        (units / f"{target}.target").write_text("[Unit]\nDescription=of the distribution\n")
+    names = [path.name for path in (ROOT / "packaging/guests").glob("confide-*")]
+    assert len(names) == 4
+    for name in names:
+        shutil.copy(ROOT / "packaging/guests" / name, units)
+    shutil.copy(ROOT / "packaging/confide-keeper.service", units)
+    for name in names:
+        command = ["systemd-analyze", "verify", "--man=no", f"--root={tmp_path}", name]
+        done = subprocess.run(command, capture_output=True, text=True)
+        complaints = [line for line in done.stderr.splitlines() if "confide-keeper" not in line]
+        assert (done.stdout, complaints) == ("", []), name
+
+
 def test_units_and_configurations(unpacked):
     for name, file in (("confide-keeper", "keeper.toml"), ("confide-proxy", "proxy.toml")):
         unit = (unpacked / "lib/systemd/system" / f"{name}.service").read_text()

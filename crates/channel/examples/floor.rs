@@ -40,13 +40,17 @@ fn keeper(path: &Path) -> Outcome {
     let listener = Listener::bind(path, 0o600)?;
     let mut pending = listener.accept()?;
     let (hello, _) = pending.hello(Duration::from_secs(5))?;
-    let mut end = pending.accept(Welcome {
-        version: hello.version,
-        status: Status::Accepted,
-        arena: 0,
-        session: 1,
-        incarnation: 1,
-    })?;
+    let mut end = pending.accept(
+        Welcome {
+            version: hello.version,
+            status: Status::Accepted,
+            arena: 0,
+            session: 1,
+            range: 0,
+            incarnation: 1,
+        },
+        None,
+    )?;
     let mut body = Vec::new();
     while let Ok((header, _, _)) = end.request(&mut body) {
         if Kind::from_u16(header.kind).is_some_and(Kind::is_answered) {

@@ -9,6 +9,7 @@ use crate::{Error, Violation};
 use contract::codec::Part;
 use contract::hello::{Hello, Status, WELCOME_BYTES, Welcome};
 use contract::{Code, Kind, body};
+use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -68,6 +69,16 @@ impl BackendEnd {
         hello: Hello,
         timeout: Duration,
     ) -> Result<BackendEnd, ConnectError> {
+        BackendEnd::connect_by(path, None, hello, timeout)
+    }
+
+    /// The same, with the device that is shared with the keeper.
+    pub fn connect_by(
+        path: &Path,
+        device: Option<&File>,
+        hello: Hello,
+        timeout: Duration,
+    ) -> Result<BackendEnd, ConnectError> {
         let deadline = Instant::now() + timeout;
         let stream = socket::connect(path, timeout)?;
         socket::send_with(&stream, &hello.encode(), None)?;
@@ -82,8 +93,12 @@ impl BackendEnd {
             let status = Status::WrongVersion;
             return Err(ConnectError::Refused(status, welcome.version));
         }
-        let fd = fd.ok_or(ConnectError::Malformed("there came no shared memory"))?;
-        let mapping = Arc::new(Mapping::open(fd.as_fd())?);
+        let mapping = match (fd, device, welcome.range) {
+            (Some(fd), _, 0) => Mapping::open(fd.as_fd())?,
+            (None, Some(device), 1..) => Mapping::open_in(device, welcome.range)?,
+            _ => return Err(ConnectError::Malformed("there came no shared memory")),
+        };
+        let mapping = Arc::new(mapping);
         socket::no_deadline(&stream)?;
         Ok(BackendEnd {
             requests: Writer::new(Ring::request(&mapping)),

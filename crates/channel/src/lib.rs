@@ -1,5 +1,5 @@
-//! The channel between one PostgreSQL backend and the keeper: two byte rings in a sealed memfd, and
-//! a Unix socket. The socket carries the first exchange and wake-up bytes, and its end of file
+//! The channel between one PostgreSQL backend and the keeper: two byte rings in a sealed memfd, or on
+//! a device that both map, and a Unix socket. The socket carries the first exchange and wake-up bytes, and its end of file
 //! tells that the peer has gone.
 //!
 //! The keeper uses [`Listener`], [`Pending`] and [`KeeperEnd`]. [`BackendEnd`] is the other side in
@@ -11,7 +11,7 @@
 //! allocates more than a small multiple of what the peer has actually sent, and fails only with
 //! [`Error`].
 //!
-//! This is the only crate with `unsafe`: modules `mapping` (shared memory), `socket` (system
+//! This is the only crate with `unsafe`: modules `mapping` and `device` (shared memory), `socket` (system
 //! calls), [`heap`] and `pool` (the allocator), [`urgency`] (the scheduler), [`floor`]
 //! (fork), [`secret`] and [`hidden`] (memory for keys).
 #![deny(unsafe_op_in_unsafe_fn)]
@@ -22,6 +22,7 @@ pub mod secret;
 pub mod urgency;
 
 mod backend;
+mod device;
 pub mod heap;
 pub mod hidden;
 mod keeper;
@@ -32,6 +33,7 @@ mod socket;
 mod spin;
 
 pub use backend::{Answer, BackendEnd, ConnectError};
+pub use device::Device;
 pub use keeper::{Backlog, KeeperEnd, Period, Reply, Shutdown};
 pub use listener::{HelloError, Listener, PeerCred, Pending};
 

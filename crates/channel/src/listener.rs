@@ -3,6 +3,7 @@
 //!
 //! Invariant: a socket on which somebody answers is never replaced.
 
+use crate::device::Device;
 use crate::keeper::KeeperEnd;
 use crate::mapping::Mapping;
 use crate::socket::{self, Line};
@@ -185,15 +186,21 @@ impl Pending {
             status,
             arena: 0,
             session: 0,
+            range: 0,
             incarnation: 0,
         };
         socket::send_with(&self.stream, &welcome.encode(), None)
     }
 
-    /// Creates the shared memory and welcomes the backend. `welcome.version` and `welcome.status`
-    /// are filled in. A backend whose hello has another version, or was not read, is refused with
-    /// [`ErrorKind::Unsupported`].
-    pub fn accept(self, mut welcome: Welcome) -> io::Result<KeeperEnd> {
+    /// Creates the shared memory, on a device if one is given, and welcomes the backend.
+    /// `welcome.version`, `welcome.status` and `welcome.range` are filled in. A backend whose hello
+    /// has another version, or was not read, is refused with [`ErrorKind::Unsupported`], and one for
+    /// which the device has no room with [`ErrorKind::QuotaExceeded`].
+    pub fn accept(
+        self,
+        mut welcome: Welcome,
+        device: Option<&Arc<Device>>,
+    ) -> io::Result<KeeperEnd> {
         if self.version != Some(contract::VERSION) {
             self.refuse(Status::WrongVersion)?;
             let what = "the backend speaks another version of the contract";
@@ -201,9 +208,26 @@ impl Pending {
         }
         welcome.version = contract::VERSION;
         welcome.status = Status::Accepted;
-        let (mapping, fd) = Mapping::create()?;
+        welcome.range = 0;
+        let (mapping, fd) = match device {
+            None => {
+                let (mapping, fd) = Mapping::create()?;
+                (mapping, Some(fd))
+            }
+            Some(device) => match device.take() {
+                Ok(range) => {
+                    welcome.range = range.number();
+                    (Mapping::create_in(range)?, None)
+                }
+                Err(error) => {
+                    self.refuse(Status::TooManyChannels)?;
+                    return Err(error);
+                }
+            },
+        };
         socket::no_deadline(&self.stream)?;
-        socket::send_with(&self.stream, &welcome.encode(), Some(fd.as_fd()))?;
+        let fd = fd.as_ref().map(AsFd::as_fd);
+        socket::send_with(&self.stream, &welcome.encode(), fd)?;
         Ok(KeeperEnd::new(Arc::new(mapping), Line::new(self.stream)))
     }
 }

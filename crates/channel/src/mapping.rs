@@ -1,19 +1,21 @@
-//! The shared memory of a channel: a sealed memfd with its mapping, and a ring in it as [`Memory`].
-//! The contents of the memory are not validated here.
+//! The shared memory of a channel: a sealed memfd with its mapping, or a range of a device, and a
+//! ring in it as [`Memory`]. The contents of the memory are not validated here.
 //!
 //! Invariant: there are no references to shared bytes, only raw pointers and, for control words,
 //! references to atomics; every access stays inside the mapping, whatever the peer does, and the
-//! seals preserve the size of the mapping.
+//! seals, or the device, preserve the size of the mapping.
 #![allow(unsafe_code)]
 
+use crate::device::{self, Range};
 use crate::ring::{BELOW_TAG, Memory, Position, SMALL_BYTES, Side, Words, bytes_of};
 use contract::ring::{
     ANSWER_CONTROL, ANSWER_DATA, ANSWER_RING_BYTES, BESIDE_WORDS, FAILED_OFFSET, MAGIC,
     MAGIC_OFFSET, MAPPING_BYTES, OWED_OFFSET, PERIOD_OFFSET, REQUEST_CONTROL, REQUEST_DATA,
     REQUEST_RING_BYTES, VERSION_OFFSET, WATCH_OFFSET, control,
 };
+use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -31,6 +33,8 @@ fn check(result: libc::c_int) -> io::Result<libc::c_int> {
 #[derive(Debug)]
 pub(crate) struct Mapping {
     base: NonNull<u8>,
+    /// The range of a device that it is. Others may have it once the memory is unmapped.
+    _range: Option<Range>,
 }
 
 // SAFETY: the mapping belongs to the process, not to a thread, and lives until
@@ -51,12 +55,25 @@ impl Mapping {
         check(unsafe { libc::ftruncate(fd.as_raw_fd(), MAPPING_BYTES as libc::off_t) })?;
         // SAFETY: as above.
         check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, SEALS) })?;
-        let mapping = Mapping::map(&fd)?;
-        mapping.word32(MAGIC_OFFSET).store(MAGIC, Ordering::Relaxed);
-        mapping
-            .word32(VERSION_OFFSET)
-            .store(contract::VERSION, Ordering::Release);
+        let mapping = Mapping::map(fd.as_fd(), 0)?;
+        mapping.begin();
         Ok((mapping, fd))
+    }
+
+    /// Maps and initialises a range of a device.
+    pub(crate) fn create_in(range: Range) -> io::Result<Mapping> {
+        let mut mapping = Mapping::map(range.as_fd(), range.start())?;
+        mapping._range = Some(range);
+        // SAFETY: the whole mapping, to which there are no references.
+        unsafe { mapping.base.as_ptr().write_bytes(0, MAPPING_BYTES) };
+        mapping.begin();
+        Ok(mapping)
+    }
+
+    fn begin(&self) {
+        self.word32(MAGIC_OFFSET).store(MAGIC, Ordering::Relaxed);
+        self.word32(VERSION_OFFSET)
+            .store(contract::VERSION, Ordering::Release);
     }
 
     /// Maps a memfd created by the peer, after checking that it cannot shrink (an access would
@@ -75,13 +92,31 @@ impl Mapping {
         if stat.st_size != MAPPING_BYTES as libc::off_t {
             return refuse("shared memory has the wrong size");
         }
-        let mapping = Mapping::map(&fd)?;
-        if mapping.word32(MAGIC_OFFSET).load(Ordering::Acquire) != MAGIC
-            || mapping.word32(VERSION_OFFSET).load(Ordering::Acquire) != contract::VERSION
-        {
-            return refuse("shared memory has the wrong magic number or version");
-        }
+        let mapping = Mapping::map(fd, 0)?;
+        mapping.check()?;
         Ok(mapping)
+    }
+
+    /// Maps the range with this number of a device.
+    pub(crate) fn open_in(device: &File, number: u32) -> io::Result<Mapping> {
+        let start = device::start(number);
+        if device.metadata()?.len() < start + MAPPING_BYTES as u64 {
+            let what = "the device has no such range";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        }
+        let mapping = Mapping::map(device.as_fd(), start)?;
+        mapping.check()?;
+        Ok(mapping)
+    }
+
+    fn check(&self) -> io::Result<()> {
+        if self.word32(MAGIC_OFFSET).load(Ordering::Acquire) != MAGIC
+            || self.word32(VERSION_OFFSET).load(Ordering::Acquire) != contract::VERSION
+        {
+            let what = "shared memory has the wrong magic number or version";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        }
+        Ok(())
     }
 
     /// Publishes the current period to the backend ([`PERIOD_OFFSET`]).
@@ -117,7 +152,8 @@ impl Mapping {
         self.word64(PERIOD_OFFSET).load(Ordering::SeqCst)
     }
 
-    fn map(fd: &impl AsRawFd) -> io::Result<Mapping> {
+    fn map(fd: BorrowedFd<'_>, start: u64) -> io::Result<Mapping> {
+        let start = libc::off_t::try_from(start).map_err(|_| io::ErrorKind::InvalidInput)?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         // Populate, since the ring will use all of its pages anyway.
         let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
@@ -130,11 +166,13 @@ impl Mapping {
                 protection,
                 flags,
                 fd.as_raw_fd(),
-                0,
+                start,
             )
         };
         match NonNull::new(base.cast::<u8>()) {
-            Some(base) if base.as_ptr().cast() != libc::MAP_FAILED => Ok(Mapping { base }),
+            Some(base) if base.as_ptr().cast() != libc::MAP_FAILED => {
+                Ok(Mapping { base, _range: None })
+            }
             _ => Err(io::Error::last_os_error()),
         }
     }

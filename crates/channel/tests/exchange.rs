@@ -295,7 +295,7 @@ fn hello_and_welcome_tell_the_truth() {
         let (got, peer) = pending.hello(SOON).unwrap();
         assert_eq!(got, hello());
         assert_eq!(peer.pid as u32, std::process::id());
-        pending.accept(welcome()).unwrap()
+        pending.accept(welcome(), None).unwrap()
     });
     let backend = BackendEnd::connect(&path, hello(), SOON).unwrap();
     assert_eq!(backend.welcome(), &welcome());
@@ -315,7 +315,7 @@ fn refusals_are_told() {
         // Another version is refused even by a keeper that does not look.
         let mut pending = listener.accept().unwrap();
         pending.hello(SOON).unwrap();
-        let error = pending.accept(welcome()).err().unwrap();
+        let error = pending.accept(welcome(), None).err().unwrap();
         assert_eq!(error.kind(), ErrorKind::Unsupported);
     });
     let refused = BackendEnd::connect(&path, hello(), SOON).err();

@@ -1,6 +1,6 @@
 //! The first messages on the Unix socket of a channel, before there is shared memory. The backend
 //! sends a [`Hello`]. The keeper answers with a [`Welcome`] and, if it accepts, with the memfd as
-//! ancillary data (`SCM_RIGHTS`). All integers are little-endian. After that the socket carries
+//! ancillary data (`SCM_RIGHTS`), or with the range of a device that both map. All integers are little-endian. After that the socket carries
 //! wake-up bytes only.
 
 /// Magic number of both structs: "CFDH", little-endian.
@@ -15,7 +15,7 @@ pub const WELCOME_BYTES: usize = 64;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum Status {
-    /// Accepted; the memfd is attached.
+    /// Accepted; the memfd is attached, or the range has a number.
     Accepted = 0,
     /// The peer has another version of the contract.
     WrongVersion = 1,
@@ -112,8 +112,8 @@ impl Hello {
 
 /// The keeper's answer.
 ///
-/// Bytes: magic 0..4, version 4..8, status 8..12, first arena 12..16, session 16..24, zero 24..40,
-/// incarnation 40..48, zero 48..64.
+/// Bytes: magic 0..4, version 4..8, status 8..12, first arena 12..16, session 16..24, range 24..28,
+/// zero 28..40, incarnation 40..48, zero 48..64.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Welcome {
     /// [`crate::VERSION`] of the keeper.
@@ -125,6 +125,9 @@ pub struct Welcome {
     pub arena: u32,
     /// Number of the session; parallel workers use it to join.
     pub session: u64,
+    /// The channel's memory is the range with this number, from 1, of the device that both sides
+    /// map; 0: it is the memfd.
+    pub range: u32,
     /// Random number of this run of the keeper.
     pub incarnation: u64,
 }
@@ -138,6 +141,7 @@ impl Welcome {
         out[8..12].copy_from_slice(&(self.status as u32).to_le_bytes());
         out[12..16].copy_from_slice(&self.arena.to_le_bytes());
         out[16..24].copy_from_slice(&self.session.to_le_bytes());
+        out[24..28].copy_from_slice(&self.range.to_le_bytes());
         out[40..48].copy_from_slice(&self.incarnation.to_le_bytes());
         out
     }
@@ -152,6 +156,7 @@ impl Welcome {
             status: Status::from_u32(u32_at(bytes, 8))?,
             arena: u32_at(bytes, 12),
             session: u64_at(bytes, 16),
+            range: u32_at(bytes, 24),
             incarnation: u64_at(bytes, 40),
         })
     }

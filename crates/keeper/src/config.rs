@@ -24,6 +24,9 @@ pub struct Config {
     pub socket_mode: Mode,
     /// Users, by name or number, whose processes may connect, in addition to the keeper's own user.
     pub users: Vec<String>,
+    /// Device that the backends' guest maps, too, and that channels have their memory on, where a
+    /// backend cannot be passed a descriptor (docs/attestation.md); empty: each channel has its own.
+    pub channel_memory: PathBuf,
     /// The keeper's static key; created if it does not exist.
     pub key_file: PathBuf,
     /// The wrapped root key; created if it does not exist and there is no store.
@@ -142,6 +145,7 @@ impl Default for Config {
             socket: "/run/confide/keeper.sock".into(),
             socket_mode: Mode(0o660),
             users: vec!["postgres".into()],
+            channel_memory: PathBuf::new(),
             key_file: "/var/lib/confide/keeper.key".into(),
             root_key_file: "/var/lib/confide/root.key".into(),
             root_key_source: "file:".into(),

@@ -93,4 +93,4 @@ pub use dispatch::Connection;
 pub use durable::accept_backup;
 pub use keeper::Keeper;
 pub use keys::{Keys, Trouble, disk_key};
-pub use server::{Server, user_ids};
+pub use server::{Server, device, user_ids};

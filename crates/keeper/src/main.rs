@@ -156,12 +156,13 @@ fn run(config: Config) -> Result<(), End> {
     let clients = Clients::new(&config.clients_file);
     let pid_file = config.pid_file.clone();
     let users = keeper::user_ids(&config)?;
+    let device = keeper::device(&config)?;
     let confined = config.sandbox;
     let keeper = Keeper::new(config, keys, clients).map_err(|e| e.to_string())?;
     if confined {
         restrict_files(&keeper.config)?;
     }
-    let server = Server::bind(keeper, users)?;
+    let server = Server::bind(keeper, users, device)?;
     let watch = watch_signals(&server)?;
     write_pid(&pid_file)?;
     if confined {

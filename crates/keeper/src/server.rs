@@ -8,7 +8,7 @@ use crate::dispatch::Connection;
 use crate::fail;
 use crate::keeper::Keeper;
 use crate::leases::Progress;
-use channel::{HelloError, KeeperEnd, Listener, Pending, Reply, Shutdown};
+use channel::{Device, HelloError, KeeperEnd, Listener, Pending, Reply, Shutdown};
 use contract::hello::{Hello, Status};
 use contract::{Kind, VERSION};
 use std::collections::HashMap;
@@ -30,6 +30,8 @@ const STACK_BYTES: usize = 2 * 1024 * 1024;
 pub struct Server {
     keeper: Arc<Keeper>,
     listener: Listener,
+    /// Where channels have their memory, if not each in a memfd.
+    device: Option<Arc<Device>>,
     users: Vec<u32>,
     ending: AtomicBool,
     channels: Mutex<HashMap<u64, Shutdown>>,
@@ -65,9 +67,34 @@ pub fn user_ids(config: &Config) -> Result<Vec<u32>, String> {
     Ok(ids)
 }
 
+/// The configured device for the memory of channels. Opened before the keeper gives up its rights.
+pub fn device(config: &Config) -> Result<Option<Device>, String> {
+    let path = &config.channel_memory;
+    if path.as_os_str().is_empty() {
+        return Ok(None);
+    }
+    let device =
+        Device::open(path).map_err(|e| format!("channel_memory {}: {e}", path.display()))?;
+    if !device.is_fixed() {
+        tracing::warn!(
+            path = %path.display(),
+            "channel_memory is no device: whoever shortens the file ends the keeper"
+        );
+    }
+    if device.ranges() < config.max_channels as usize {
+        tracing::info!(channels = device.ranges(), "channel_memory has room for");
+    }
+    Ok(Some(device))
+}
+
 impl Server {
-    /// Listens on the configured socket for these users ([`user_ids`]).
-    pub fn bind(keeper: Keeper, users: Vec<u32>) -> Result<Arc<Server>, String> {
+    /// Listens on the configured socket for these users ([`user_ids`]). The device is that of the
+    /// configuration ([`device`]).
+    pub fn bind(
+        keeper: Keeper,
+        users: Vec<u32>,
+        device: Option<Device>,
+    ) -> Result<Arc<Server>, String> {
         let config = &keeper.config;
         let listener = Listener::bind(&config.socket, config.socket_mode.0)
             .map_err(|e| format!("cannot listen on {}: {e}", config.socket.display()))?;
@@ -81,6 +108,7 @@ impl Server {
         Ok(Arc::new(Server {
             keeper,
             listener,
+            device: device.map(Arc::new),
             users,
             ending: AtomicBool::new(false),
             channels: Mutex::new(HashMap::new()),
@@ -216,7 +244,7 @@ impl Server {
             }
         };
         let welcome = connection.welcome();
-        match pending.accept(welcome) {
+        match pending.accept(welcome, self.device.as_ref()) {
             Ok(end) => {
                 if self.admit(number, &end, connection.open_to_client()) {
                     connection.may_lease(number, Progress::new(end.backlog()));

@@ -126,7 +126,7 @@ impl Replayer {
                 };
                 match replayer.welcome(&hello, users.contains(&peer.uid)) {
                     Ok(welcome) => {
-                        if let Ok(end) = pending.accept(welcome) {
+                        if let Ok(end) = pending.accept(welcome, None) {
                             replayer.converse(end, welcome.session);
                         }
                     }
@@ -166,6 +166,7 @@ impl Replayer {
             status: Status::Accepted,
             arena,
             session,
+            range: 0,
             incarnation: 1,
         })
     }

@@ -79,6 +79,14 @@ define_channel_settings(void)
 							   PGC_SIGHUP,
 							   GUC_SUPERUSER_ONLY,
 							   NULL, NULL, NULL);
+	DefineCustomStringVariable("confide.keeper_memory",
+							   "Device that a keeper in another guest maps, too, for the memory of channels.",
+							   NULL,
+							   &cfd_keeper_memory,
+							   "",
+							   PGC_SIGHUP,
+							   GUC_SUPERUSER_ONLY,
+							   NULL, NULL, NULL);
 	cfd_ticket_init();
 	cfd_mode_init();
 	DefineCustomIntVariable("confide.connect_timeout",

@@ -5,7 +5,8 @@
  * Waits are limited by confide.connect_timeout and can be interrupted.
  * Everything the keeper passes over is checked before it is used: magic
  * numbers, version, and that the shared memory is sealed against shrinking and
- * growing, since an access beyond its end would raise SIGBUS.
+ * growing, since an access beyond its end would raise SIGBUS. A device that
+ * the administrator names is taken to have the size that it has now.
  *
  * Invariant: no descriptor and no mapping survives an error.
  */
@@ -40,6 +41,7 @@
 #define HINT_RUNNING "Check that confide-keeper runs and that confide.keeper_socket names its socket."
 
 char	   *cfd_keeper_socket = NULL;
+char	   *cfd_keeper_memory = NULL;
 int			cfd_connect_timeout = 5000;
 
 bool
@@ -281,12 +283,39 @@ admitted(const CfdWelcome *welcome)
 	return MyDatabaseId == InvalidOid || cfd_state_admitted(welcome->incarnation);
 }
 
-static char *
-map_memory(int fd)
+/* The device of confide.keeper_memory, in which there is a range with this number. */
+static int
+open_device(uint32 range)
+{
+	struct stat status;
+	int			fd;
+
+	if (cfd_keeper_memory == NULL || cfd_keeper_memory[0] == '\0')
+		ereport(ERROR,
+				(errcode(ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION),
+				 errmsg("Confide's keeper shares memory by a device, of which this server does not know"),
+				 errhint("Set confide.keeper_memory to the device that the keeper's channel_memory is in this guest.")));
+	fd = open(cfd_keeper_memory, O_RDWR | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &status) != 0 || status.st_size / CFD_MAPPING_BYTES < range)
+	{
+		char	   *what = fd < 0 ? pstrdup(strerror(errno)) : "It is smaller than the keeper's.";
+
+		if (fd >= 0)
+			close(fd);
+		ereport(ERROR,
+				(errcode(ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION),
+				 errmsg("could not use the memory \"%s\" that is shared with Confide's keeper", cfd_keeper_memory),
+				 errdetail_internal("%s", what),
+				 errhint("Check confide.keeper_memory, and that this server's user may read and write the device.")));
+	}
+	return fd;
+}
+
+static void
+check_sealed(int fd)
 {
 	struct stat status;
 	int			seals;
-	char	   *base;
 
 	if (fd < 0)
 		cannot_connect("there came no shared memory");
@@ -295,7 +324,27 @@ map_memory(int fd)
 		cannot_connect("its shared memory is not sealed");
 	if (fstat(fd, &status) != 0 || status.st_size != CFD_MAPPING_BYTES)
 		cannot_connect("its shared memory has the wrong size");
-	base = mmap(NULL, CFD_MAPPING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+}
+
+/* "range": of a device, from 1; 0: the memory is that of the descriptor */
+static char *
+map_memory(int fd, uint32 range)
+{
+	off_t		start = 0;
+	int			device = -1;
+	char	   *base;
+
+	if (range == 0)
+		check_sealed(fd);
+	else
+	{
+		device = open_device(range);
+		start = (off_t) (range - 1) * CFD_MAPPING_BYTES;
+	}
+	base = mmap(NULL, CFD_MAPPING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
+				range == 0 ? fd : device, start);
+	if (device >= 0)
+		close(device);
 	if (base == MAP_FAILED)
 		cannot_connect_errno();
 	if (cfd_get32(base + CFD_RING_MAGIC_OFFSET) != CFD_RING_MAGIC ||
@@ -334,7 +383,7 @@ cfd_connect_attempt(CfdLink *link, uint64 session, const unsigned char *pass, Ti
 			check_welcome(&link->welcome);
 			if (!admitted(&link->welcome))
 				cfd_connect_not_ready();
-			link->base = map_memory(fd);
+			link->base = map_memory(fd, link->welcome.range);
 		}
 	}
 	PG_CATCH();

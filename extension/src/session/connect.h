@@ -20,6 +20,8 @@ typedef struct CfdLink
 
 /* GUCs */
 extern char *cfd_keeper_socket;
+/* confide.keeper_memory: the device that channels have their memory on, if the keeper says so */
+extern char *cfd_keeper_memory;
 /* Whether confide.keeper_socket names a keeper. */
 extern bool cfd_keeper_wanted(void);
 extern int	cfd_connect_timeout;

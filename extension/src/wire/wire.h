@@ -161,6 +161,7 @@ typedef struct CfdWelcome
 	uint32_t	status;
 	uint32_t	arena;
 	uint64_t	session;
+	uint32_t	range;
 	uint64_t	incarnation;
 } CfdWelcome;
 
@@ -172,6 +173,7 @@ cfd_decode_welcome(CfdWelcome *welcome, const unsigned char *in)
 	welcome->status = cfd_get32(in + 8);
 	welcome->arena = cfd_get32(in + 12);
 	welcome->session = cfd_get64(in + 16);
+	welcome->range = cfd_get32(in + 24);
 	welcome->incarnation = cfd_get64(in + 40);
 }
 

@@ -30,6 +30,7 @@ fn welcome() -> Welcome {
         status: Status::TooManyChannels,
         arena: contract::fid::ARENA_BASE + 6,
         session: 9,
+        range: 0x0A0B_0C0D,
         incarnation: 0xA1B2_C3D4_E5F6_0718,
     }
 }
@@ -46,7 +47,7 @@ pub(super) fn text() -> String {
     let mut out = format!("/* {} */\n", super::NOTICE);
     out.push_str("/* Hello: version 1, pid 4711, database 16384, session 0x0102030405060708, pass \"0123456789abcdef\", role 16385 */\n");
     bytes(&mut out, "golden_hello", &hello().encode());
-    out.push_str("/* Welcome: version 1, TooManyChannels, arena ARENA_BASE + 6, session 9, incarnation 0xA1B2C3D4E5F60718 */\n");
+    out.push_str("/* Welcome: version 1, TooManyChannels, arena ARENA_BASE + 6, session 9, range 0x0A0B0C0D, incarnation 0xA1B2C3D4E5F60718 */\n");
     bytes(&mut out, "golden_welcome", &welcome().encode());
     out.push_str("/* Header: 40 bytes, Eval, sequence 77 */\n");
     bytes(&mut out, "golden_header", &header().encode());

@@ -31,6 +31,7 @@ pub fn welcome() -> Welcome {
         status: Status::Accepted,
         arena: 9,
         session: 77,
+        range: 0,
         incarnation: 12345,
     }
 }
@@ -39,7 +40,7 @@ pub fn welcome() -> Welcome {
 pub fn keeper(listener: &Listener) -> KeeperEnd {
     let mut pending = listener.accept().unwrap();
     pending.hello(SOON).unwrap();
-    pending.accept(welcome()).unwrap()
+    pending.accept(welcome(), None).unwrap()
 }
 
 /// Both ends of a new channel.

@@ -71,9 +71,10 @@ fn ring(times: u64) -> Result<()> {
             status: Status::Accepted,
             arena: 9,
             session: 77,
+            range: 0,
             incarnation: 1,
         };
-        Ok::<_, Box<dyn std::error::Error + Send + Sync>>(pending.accept(welcome)?)
+        Ok::<_, Box<dyn std::error::Error + Send + Sync>>(pending.accept(welcome, None)?)
     });
     let mut backend = BackendEnd::connect(&path, hello(), SOON)?;
     let mut keeper = keeper

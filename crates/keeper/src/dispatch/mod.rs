@@ -229,6 +229,7 @@ impl Connection {
             status: Status::Accepted,
             arena: self.space.own.first(),
             session: self.session.id,
+            range: 0,
             incarnation: self.keeper.incarnation,
         }
     }

@@ -73,7 +73,9 @@ impl Running {
         let keys = Keys::load(&config.key_file, &config.root_key_file).unwrap();
         let clients = Clients::new(&config.clients_file);
         let users = keeper::user_ids(&config).unwrap();
-        let server = Server::bind(Keeper::new(config, keys, clients).unwrap(), users).unwrap();
+        let device = keeper::device(&config).unwrap();
+        let keeper = Keeper::new(config, keys, clients).unwrap();
+        let server = Server::bind(keeper, users, device).unwrap();
         let running = Arc::clone(&server);
         let thread = std::thread::spawn(move || running.run().unwrap());
         Running {
