@@ -350,6 +350,9 @@ JOINS = [
     "SELECT t.i, u.i FROM u JOIN t ON t.p = u.p WHERE t.a = u.k OR t.b < 2 ORDER BY 1, 2",
     "SELECT t.i, u.i, v.i FROM u JOIN t ON t.p = u.p JOIN t v ON v.i = t.i + 1 AND v.a < t.a"
     " WHERE t.n > 60 ORDER BY 1, 2, 3",
+    # A condition on a table that the inner index is not searched by.
+    "SELECT t.i, u.i, v.i FROM u JOIN t ON t.p = u.p JOIN t v ON v.i = t.i + 1 AND v.b <> 2"
+    " AND v.a > u.k + 400 ORDER BY 1, 2, 3",
     "SELECT count(*), sum(t.a + u.k) FROM u JOIN t ON t.p = u.p WHERE t.a > 100",
     "SELECT t.i, u.i FROM u JOIN t ON t.p = u.p WHERE t.b <> 0 AND t.a / t.b > 90 ORDER BY 1, 2",
     "SELECT t.i, u.i FROM u JOIN t ON t.p = u.p WHERE t.a / t.b > 90 ORDER BY 1, 2",

@@ -82,8 +82,9 @@ divide_inner(Quals *quals, List *infos, IndexPath *path)
 	}
 }
 
+/* `known` are the relations whose columns the inner scan has: its own, and those that parameterize it. */
 static void
-divide_joined(Quals *quals, List *infos, Relids inner, Relids both)
+divide_joined(Quals *quals, List *infos, Relids inner, Relids known)
 {
 	ListCell   *cell;
 
@@ -92,7 +93,7 @@ divide_joined(Quals *quals, List *infos, Relids inner, Relids both)
 		RestrictInfo *info = lfirst_node(RestrictInfo, cell);
 
 		/* Those movable into the inner scan were handled there. */
-		if (!join_clause_is_movable_into(info, inner, both) && !moves(quals, info))
+		if (!join_clause_is_movable_into(info, inner, known) && !moves(quals, info))
 			quals->at_join = lappend(quals->at_join, info);
 	}
 }
@@ -268,7 +269,8 @@ add_loop(PlannerInfo *root, RelOptInfo *joined, JoinType type, Path *outer, RelO
 
 	divide_inner(&quals, inner->baserestrictinfo, index);
 	divide_inner(&quals, index->path.param_info->ppi_clauses, index);
-	divide_joined(&quals, extra->restrictlist, inner->relids, joined->relids);
+	divide_joined(&quals, extra->restrictlist, inner->relids,
+				  bms_union(inner->relids, PATH_REQ_OUTER(&index->path)));
 	if (quals.impossible || quals.moved == NIL)
 		return;
 	loop = &nested_loop(root, joined, type, outer, inner_path(root, inner, index, &quals), &quals, extra)->jpath.path;
