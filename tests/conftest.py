@@ -7,7 +7,6 @@ import tempfile
 import tomllib
 from pathlib import Path
 
-import psycopg
 import pytest
 from stack import PG_BIN, Stack
 
@@ -125,8 +124,3 @@ def pytest_testnodedown(node):
 def pytest_terminal_summary(terminalreporter, config):
     for line in config.stash.get(LINES, []):
         terminalreporter.write_line(line)
-
-
-def pytest_configure():
-    # Values are compared as text; psycopg must not prepare behind a test's back.
-    psycopg.Connection.prepare_threshold = None
