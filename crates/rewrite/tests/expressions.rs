@@ -110,6 +110,10 @@ fn operators() {
                 "SELECT name  FROM emp WHERE name LIKE '<<~text:a>>'::enc_text ",
             ),
             (
+                "SELECT * FROM emp WHERE salary = ANY ('{{1,2}}')",
+                "SELECT * FROM emp WHERE salary = ANY (ARRAY[['<<int4:1>>'::enc_int4,'<<int4:2>>'::enc_int4]]::enc_int4[])",
+            ),
+            (
                 "SELECT * FROM emp WHERE 'a' = ANY (tags)",
                 "SELECT * FROM emp WHERE '<<a>>' = ANY (tags)",
             ),
@@ -129,7 +133,7 @@ fn operators() {
             "SELECT * FROM emp WHERE name = coalesce(note, 's3cret')",
             "SELECT * FROM emp WHERE hired > date '2020-01-01' + opened_at",
             "SELECT * FROM emp WHERE name COLLATE \"de_DE\" = 's3cret'",
-            "SELECT * FROM emp WHERE salary = ANY ('{{1,2},{3,4}}')",
+            "SELECT * FROM emp WHERE salary = ANY ('[2:3]={1,2}')",
             "SELECT * FROM emp WHERE (emp) = ROW(1, 's3cret')",
         ],
     );
