@@ -111,7 +111,7 @@ fn operators() {
             ),
             (
                 "SELECT * FROM emp WHERE salary = ANY ('{{1,2}}')",
-                "SELECT * FROM emp WHERE salary = ANY (ARRAY[['<<int4:1>>'::enc_int4,'<<int4:2>>'::enc_int4]]::enc_int4[])",
+                "SELECT * FROM emp WHERE salary = ANY (ARRAY[['<<~int4:1>>'::enc_int4,'<<~int4:2>>'::enc_int4]]::enc_int4[])",
             ),
             (
                 "SELECT * FROM emp WHERE 'a' = ANY (tags)",
