@@ -24,8 +24,8 @@ SELECT (name || '%(v)s')::text::int FROM p
 ALTER TABLE q ADD CHECK (name = '%(v)s' OR n = %(n)s)
 SELECT count(*) OVER (ORDER BY d RANGE '%(v)s' PRECEDING) FROM p
 SELECT count(*) OVER (ORDER BY n RANGE -%(n)s PRECEDING) FROM p
-INSERT INTO arr (n) VALUES ('{%(v)s}')
-INSERT INTO arr (n) VALUES (ARRAY['%(v)s'])
+INSERT INTO arr (m) VALUES ('{%(v)s}')
+INSERT INTO arr (m) VALUES (ARRAY['%(v)s'])
 INSERT INTO arr (a) VALUES ('{%(v)s')
 INSERT INTO arr (a) VALUES ('%(v)s')
 INSERT INTO arr (a) VALUES ('[2:3]={%(v)s,b}')

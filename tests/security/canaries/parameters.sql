@@ -17,6 +17,6 @@ SELECT b ->> {v}::text, j -> {v}::text, b ? {v} FROM doc WHERE b ->> 'a' <> {v}
 SELECT count(*) OVER (ORDER BY n RANGE BETWEEN {n} PRECEDING AND {n} + 1 FOLLOWING) FROM p WHERE name <> {v}
 SELECT string_to_table(name, {v}), generate_series({n}, n) FROM p
 INSERT INTO arr VALUES (2, ARRAY[{v}, NULL], ARRAY[{n}::int8])
-UPDATE arr SET a = array_append(a, {v}), n = n || {n}::int8
+UPDATE arr SET a = array_append(a, {v}), m = m || {n}::int8
 SELECT id FROM arr WHERE {v} = ANY(a) OR a @> ARRAY[{v}] OR a[1] = {v}
 SELECT array_remove(a, {v}), array_position(a, {v}) FROM arr

@@ -15,5 +15,5 @@ CREATE TABLE doc (id int, j enc_json, b enc_jsonb);
 INSERT INTO doc VALUES (1, '{"a": [1]}', '{"a": [1]}');
 INSERT INTO p VALUES (1, 'Ann', 7, '2000-01-01', 'x', 'z');
 INSERT INTO q VALUES (1, 'Ann', 7);
-CREATE TABLE arr (id int, a enc_text[], n enc_int8[]);
+CREATE TABLE arr (id int, a enc_text[], m enc_int8[]);
 INSERT INTO arr VALUES (1, '{x,y}', '{7,NULL}');

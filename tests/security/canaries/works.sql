@@ -168,13 +168,13 @@ CREATE DOMAIN canary_d AS enc_text DEFAULT '%(v)s' CHECK (VALUE <> '%(v)s'); CRE
 INSERT INTO arr VALUES (2, '{%(v)s,b}', '{%(n)s}')
 INSERT INTO arr VALUES (2, ARRAY['%(v)s', NULL], ARRAY[%(n)s::int8])
 INSERT INTO arr (a) VALUES ('{{"%(v)s",a},{b,c}}')
-INSERT INTO arr (a, n) SELECT a || ARRAY['%(v)s'], n || %(n)s::int8 FROM arr
-UPDATE arr SET a = '{%(v)s}', n = ARRAY[1, %(n)s]
-UPDATE arr SET a = array_append(a, '%(v)s'), n = array_prepend(%(n)s::int8, n)
-UPDATE arr SET a[1] = '%(v)s', n[2] = %(n)s
-SELECT id FROM arr WHERE '%(v)s' = ANY(a) OR %(n)s = ANY(n)
-SELECT id FROM arr WHERE a @> ARRAY['%(v)s'] OR n && '{%(n)s}' OR a <@ '{%(v)s}'
-SELECT id FROM arr WHERE a = '{%(v)s}' OR a[1] = '%(v)s' OR n > ARRAY[%(n)s::int8]
+INSERT INTO arr (a, m) SELECT a || ARRAY['%(v)s'], m || %(n)s::int8 FROM arr
+UPDATE arr SET a = '{%(v)s}', m = ARRAY[1, %(n)s]
+UPDATE arr SET a = array_append(a, '%(v)s'), m = array_prepend(%(n)s::int8, m)
+UPDATE arr SET a[1] = '%(v)s', m[2] = %(n)s
+SELECT id FROM arr WHERE '%(v)s' = ANY(a) OR %(n)s = ANY(m)
+SELECT id FROM arr WHERE a @> ARRAY['%(v)s'] OR m && '{%(n)s}' OR a <@ '{%(v)s}'
+SELECT id FROM arr WHERE a = '{%(v)s}' OR a[1] = '%(v)s' OR m > ARRAY[%(n)s::int8]
 SELECT array_position(a, '%(v)s'), array_remove(a, '%(v)s'), array_replace(a, 'x', '%(v)s'), array_cat(a, '{%(v)s}') FROM arr
 SELECT array_position(a, '%(v)s', 1), array_positions(a, '%(v)s'), ARRAY['%(v)s'] || a, trim_array(a || '{%(v)s}', 1) FROM arr
 SELECT coalesce(a, '{%(v)s}'), CASE WHEN id = 1 THEN a ELSE '{%(v)s}' END FROM arr
@@ -182,6 +182,6 @@ SELECT a FROM arr UNION ALL SELECT ARRAY['%(v)s'] FROM arr
 SELECT x || '%(v)s' FROM arr, unnest(a) x WHERE x <> '%(v)s'
 SELECT array_to_string(a, '%(v)s', 'none %(v)s') FROM arr
 ALTER TABLE arr ADD CHECK ('%(v)s' <> ALL (a))
-ALTER TABLE arr ALTER a SET DEFAULT ARRAY['%(v)s'], ALTER n SET DEFAULT '{%(n)s}'
+ALTER TABLE arr ALTER a SET DEFAULT ARRAY['%(v)s'], ALTER m SET DEFAULT '{%(n)s}'
 ALTER TABLE arr ADD COLUMN more enc_text[] DEFAULT '{%(v)s,NULL}'
 SELECT array_position(ARRAY[name], '%(v)s') FROM p

@@ -161,7 +161,8 @@ fn changes(out: &mut String) {
             &flagged,
         );
     }
-    out.push_str("CREATE OPERATOR pg_catalog.#- (FUNCTION = pg_catalog.enc_jsondeletepath, LEFTARG = enc_jsonb, RIGHTARG = enc_text[]);\n");
+    // Not #-: see `?` in crate::operators.
+    out.push_str("CREATE OPERATOR pg_catalog.#-* (FUNCTION = pg_catalog.enc_jsondeletepath, LEFTARG = enc_jsonb, RIGHTARG = enc_text[]);\n");
 }
 
 /// `a ^ b` of any two numbers: of operands, so that PostgreSQL finds its own for untyped ones.

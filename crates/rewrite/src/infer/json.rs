@@ -41,6 +41,7 @@ impl Infer<'_> {
         let other = match name {
             "?" => "??",
             "?&" => "?&&",
+            "#-" => "#-*",
             _ => return,
         };
         let token = usize::try_from(at).ok().and_then(|at| self.tokens.at(at));
