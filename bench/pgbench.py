@@ -150,7 +150,8 @@ def cell(stack, ports: dict, workload: str, clients: int) -> dict:
 def main() -> None:
     given = {"SCALE": SCALE, "CLIENTS": CLIENTS, "SECONDS": SECONDS, "ROUNDS": ROUNDS}
     report = Report(f"pgbench{servers.SUFFIX}", given | {"MODE": MODE, **servers.SETTINGS})
-    with servers.running() as stack:
+    # PgBouncer keeps its connections while the other paths run.
+    with servers.running(max_connections=4 * max(CLIENTS) + 20) as stack:
         load(stack)
         with pgbouncer(stack) as port:
             proxy = stack.environment["CONFIDE_APP_PORT"]
