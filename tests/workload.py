@@ -339,9 +339,14 @@ class Load:
         for client in self.clients:
             client.start()
 
-    def stop(self) -> None:
+    def ask_to_stop(self) -> None:
+        """Clients end after what they do now. One whose session the proxy carries over a restart
+        of PostgreSQL waits for a server until then."""
         for client in self.clients:
             client.stopping.set()
+
+    def stop(self) -> None:
+        self.ask_to_stop()
         for client in self.clients:
             client.join(60)
             assert not client.is_alive(), "a client hangs"
