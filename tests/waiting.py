@@ -82,6 +82,18 @@ def meanwhile(state, action):
         raise errors[0]
 
 
+def cancelled_while_it_sleeps(stack, connection):
+    """Cancels the block's statement once a backend sleeps in pg_sleep: it need not be the one whose
+    process ID the client was told."""
+
+    def sleeps():
+        with stack.connect_dba() as dba:
+            asked = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+            return dba.execute(asked).fetchone() is not None
+
+    return meanwhile(sleeps, connection.cancel)
+
+
 def amid(stack, action):
     """Does something while the block's statement has the keeper work."""
     keeper = stack.keeper_pid()

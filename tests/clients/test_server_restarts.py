@@ -15,7 +15,7 @@ import threading
 
 import psycopg
 import pytest
-from waiting import until_waits
+from waiting import cancelled_while_it_sleeps, until_waits
 
 TABLE = """
 CREATE TABLE person (id int PRIMARY KEY, name enc_text);
@@ -253,9 +253,7 @@ def test_cancel(stack, person):
     """The client's key is the one that it was given at the start."""
     stack.restart_postgres()
     assert simple(person) == ANN
-    timer = threading.Timer(0.5, person.cancel)
-    timer.start()
-    with pytest.raises(psycopg.errors.QueryCanceled):
+    with cancelled_while_it_sleeps(stack, person), pytest.raises(psycopg.errors.QueryCanceled):
         person.execute("SELECT pg_sleep(600)")
 
 

@@ -14,6 +14,7 @@ import tomllib
 import psycopg
 import pytest
 from stack import free_port
+from waiting import cancelled_while_it_sleeps
 
 
 @pytest.fixture
@@ -71,11 +72,12 @@ def protects(url, schema):
 def test_the_first_that_is_reached(stack, schema, real):
     with stack.another_proxy(upstream=f"127.0.0.1:{free_port()},{real}") as (_, url):
         assert protects(url, schema)
-        with psycopg.connect(url, autocommit=True) as app:
-            timer = threading.Timer(0.5, app.cancel)
-            timer.start()
-            with pytest.raises(psycopg.errors.QueryCanceled):
-                app.execute("SELECT pg_sleep(600)")
+        with (
+            psycopg.connect(url, autocommit=True) as app,
+            cancelled_while_it_sleeps(stack, app),
+            pytest.raises(psycopg.errors.QueryCanceled),
+        ):
+            app.execute("SELECT pg_sleep(600)")
 
 
 @pytest.mark.parametrize("kind", ["primary", "read-write"])

@@ -125,7 +125,7 @@ def test_variable_across_a_commit(stack, t, dba, second, schema):
         BEGIN
             SELECT v INTO x FROM t WHERE id = 7;
             COMMIT;
-            PERFORM pg_sleep(3);
+            PERFORM pg_advisory_lock(77);
         END $$"""
     )
     authorise(t, schema)
@@ -134,12 +134,14 @@ def test_variable_across_a_commit(stack, t, dba, second, schema):
     def call():
         found.append(second.execute("CALL keep(NULL)").fetchone())
 
+    dba.execute("SELECT pg_advisory_lock(77)")
     thread = threading.Thread(target=call)
     thread.start()
-    until_waits(stack, second, "PgSleep")
+    until_waits(stack, second, "advisory")
     t.execute("DELETE FROM t")
     dba.execute("VACUUM t")
     assert "procedure" in postponed(dba)
+    dba.execute("SELECT pg_advisory_unlock(77)")
     thread.join(60)
     assert found == [(7,)]
     dba.execute("VACUUM t")

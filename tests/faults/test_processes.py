@@ -271,7 +271,11 @@ def test_idle_uses_no_cpu(stack, slow):
     backend = slow.execute("SELECT pg_backend_pid()").fetchone()[0]
     pids = [stack.keeper_pid(), stack.proxy_pid(), backend]
     assert run(slow, "SELECT n + 1 FROM slow LIMIT 1").rows == [("1.5",)]
-    before = [ticks(pid) for pid in pids]
-    time.sleep(2)  # a rate is what is tested
-    used = [ticks(pid) - b for pid, b in zip(pids, before, strict=True)]
-    assert max(used) <= 3, used  # hundredths of a second
+
+    def idle():
+        before = [ticks(pid) for pid in pids]
+        time.sleep(2)  # a rate is what is tested
+        # Hundredths of a second. A checkpoint may come between, but not each time.
+        return max(ticks(pid) - b for pid, b in zip(pids, before, strict=True)) <= 3
+
+    until(idle, "two seconds without work")
