@@ -88,6 +88,16 @@ def test_a_pipeline(stack, person):
     assert second.fetchall() == [(2,)]
 
 
+def test_prepared_in_the_same_pipeline(stack, person):
+    """The first attempt has prepared the statement when it fails. Bug: 42P05, its name is used."""
+    sql = "SELECT id, upper(name) FROM person WHERE id = %s"
+    restart_keeper(stack)
+    with person.pipeline():
+        rows = person.execute(sql, (1,), prepare=True)
+    assert rows.fetchall() == [(1, "ANN")]
+    assert person.execute(sql, (2,), prepare=True).fetchall() == [(2, "BOB")]
+
+
 def test_in_a_transaction(stack, person):
     """The transaction has lost its session: the application must begin it anew."""
     person.execute("BEGIN")

@@ -11,6 +11,7 @@ error where nothing was lost; a session that goes on without a setting, a lock o
 had; a statement that is executed twice; a session that an administrator has ended and that goes on.
 """
 
+import contextlib
 import threading
 
 import psycopg
@@ -201,13 +202,16 @@ def test_an_administrator_ends_it(stack, person):
     assert ended(person)
 
 
-def while_it_runs(stack, client, sql):
-    """Restarts the server while the statement is executed; its outcome."""
+def while_it_runs(stack, client, sql, prepare=None):
+    """Restarts the server while the statement is executed; its outcome. A statement that is to be
+    prepared is executed in the pipeline that prepares it."""
     outcome = []
 
     def execute():
         try:
-            outcome.append(client.execute(sql).rowcount)
+            with client.pipeline() if prepare else contextlib.nullcontext():
+                cursor = client.execute(sql, prepare=prepare)
+            outcome.append(cursor.rowcount)
         except psycopg.Error as error:
             outcome.append(error)
 
@@ -219,10 +223,12 @@ def while_it_runs(stack, client, sql):
     return outcome[0]
 
 
-def test_a_statement_that_was_undone(stack, person):
-    """It is executed again, and once only has an effect."""
+@pytest.mark.parametrize("prepare", [False, True])
+def test_a_statement_that_was_undone(stack, person, prepare):
+    """It is executed again, and once only has an effect; where it was prepared before, its name is
+    free again. Bug: 42P05."""
     sql = "INSERT INTO person SELECT i, 'x' || i FROM generate_series(10, 19) i, pg_sleep(3)"
-    assert while_it_runs(stack, person, sql) == 10
+    assert while_it_runs(stack, person, sql, prepare) == 10
     assert person.execute("SELECT count(*) FROM person").fetchone() == (12,)
 
 

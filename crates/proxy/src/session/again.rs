@@ -78,6 +78,11 @@ impl Again {
         self.state = State::Failed;
     }
 
+    /// Whether what is sent now is sent for the second time.
+    pub(super) fn is_second(&self) -> bool {
+        self.state == State::Second
+    }
+
     /// Whether anything is left to be sent again.
     pub(super) fn has_rest(&self) -> bool {
         !self.rest.is_empty()
@@ -143,7 +148,7 @@ fn undone(statement: &rewrite::Statement, text: &str) -> bool {
 impl Core {
     /// A frame of the client is processed: keeps it, if it can be sent twice.
     pub(super) fn keep(&mut self, frame: &Bytes) {
-        if !self.enabled || self.again.state == State::Second {
+        if !self.enabled || self.again.is_second() {
             return;
         }
         let first = self.queue.is_empty() && !self.pipeline && self.status == b'I';
@@ -151,6 +156,10 @@ impl Core {
         // What comes after the end of a pipeline may already have been executed.
         let behind = self.again.state == State::Kept
             && matches!(self.queue.back(), Some(Expect::Sync | Expect::Query(_)));
+        // There is nothing left to flush.
+        if behind && tag == b'H' {
+            return;
+        }
         let fits = matches!(tag, b'Q' | b'P' | b'B' | b'D' | b'E' | b'C' | b'H' | b'S') && !behind;
         self.again.keep(frame, first, fits && self.script.is_none());
     }
@@ -165,7 +174,7 @@ impl Core {
     /// Messages for the client have been appended behind `before`; those that it already has are
     /// taken back.
     pub(super) fn told(&mut self, before: usize) -> Step {
-        let second = self.again.state == State::Second && !self.again.told.is_empty();
+        let second = self.again.is_second() && !self.again.told.is_empty();
         if self.again.state != State::Kept && !second {
             return Ok(());
         }
@@ -235,8 +244,8 @@ impl Core {
         true
     }
 
-    /// ReadyForQuery has arrived, or the session goes on on another connection: whether it belongs to a failed first attempt, which the client
-    /// does not learn about.
+    /// ReadyForQuery has arrived, or the session goes on on another connection: whether it belongs to
+    /// a failed first attempt, which the client does not learn about.
     pub(super) fn repeat(&mut self) -> bool {
         if self.again.state != State::Failed {
             self.again.over();
