@@ -217,8 +217,6 @@ check_key(const Target *target, const Form_pg_attribute attribute)
 {
 	if (!cfd_type_contains(attribute->atttypid))
 		return;
-	if (cfd_array_code(attribute->atttypid) != 0)
-		refuse_array("index", target->name, attribute->atttypid);
 	if (target->method != BTREE_AM_OID && target->method != HASH_AM_OID)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
@@ -296,8 +294,7 @@ check_index(const Target *target)
 	if (!HeapTupleIsValid(tuple))
 		return;
 	form = (Form_pg_index) GETSTRUCT(tuple);
-	check_attributes(target, 0, check_key);
-	/* The attribute of a hash index is the hash. */
+	/* Of the table's attributes: that of a hash index is the hash. */
 	for (int i = 0; i < form->indnatts; i++)
 	{
 		Oid			type = get_atttype(form->indrelid, form->indkey.values[i]);
@@ -305,6 +302,7 @@ check_index(const Target *target)
 		if (cfd_array_code(type) != 0)
 			refuse_array("index", target->name, type);
 	}
+	check_attributes(target, 0, check_key);
 	foreach(cell, (List *) stored_expression(IndexRelationId, IndexRelidIndexId, Anum_pg_index_indexrelid,
 											 Anum_pg_index_indexprs, target->oid, 0))
 		check_indexed(target, form->indrelid, lfirst(cell));
