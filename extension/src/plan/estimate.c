@@ -345,7 +345,10 @@ add_tests(const VariableStatData *column, const List *clauses, int *room, List *
 	}
 }
 
-/* Makes the tests of all simple conditions on a column. */
+/*
+ * Makes the tests of all simple conditions on a column, also of those within conditions of a join, whose arms PostgreSQL
+ * estimates before it takes from them what is about one table.
+ */
 static void
 make_all_tests(const VariableStatData *column)
 {
@@ -353,6 +356,7 @@ make_all_tests(const VariableStatData *column)
 	int			room = TESTS_MAX;
 
 	add_tests(column, column->rel->baserestrictinfo, &room, &tests);
+	add_tests(column, column->rel->joininfo, &room, &tests);
 	if (tests != NIL)
 		make_tests(tests);
 }
