@@ -19,7 +19,8 @@ CREATE INDEX ON twice (other, name);
 INSERT INTO twice VALUES (1, 1, 'a'), (2, 2, 'b');
 CREATE TABLE keyed (id enc_int4 PRIMARY KEY, name enc_text);
 CREATE TABLE many (id int, name enc_text, kind enc_text, size enc_int4);
-INSERT INTO many SELECT g, 'a' || g::text, 'k' || (g % 11)::text, g % 9 FROM generate_series(1, 200) g;
+INSERT INTO many SELECT g, 'a' || g::text, 'k' || (g % 11)::text, g % 9
+    FROM generate_series(1, 200) g;
 INSERT INTO keyed VALUES (1, 'a'), (2, 'b'), (3, 'c');
 """
 # Statements, and the waits of each once it has run before.
