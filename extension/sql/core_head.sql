@@ -30,3 +30,5 @@ CREATE FUNCTION pg_catalog.enc_scalargtsel(internal, oid, internal, integer) RET
 	AS 'MODULE_PATHNAME', 'cfd_scalargtsel' LANGUAGE C STRICT STABLE PARALLEL SAFE;
 CREATE FUNCTION pg_catalog.enc_scalargesel(internal, oid, internal, integer) RETURNS float8
 	AS 'MODULE_PATHNAME', 'cfd_scalargesel' LANGUAGE C STRICT STABLE PARALLEL SAFE;
+CREATE FUNCTION pg_catalog.enc_matchingsel(internal, oid, internal, integer) RETURNS float8
+	AS 'MODULE_PATHNAME', 'cfd_matchingsel' LANGUAGE C STRICT STABLE PARALLEL SAFE;

@@ -106,6 +106,31 @@ def test_plans(sides, sql):
     assert "ConfidePartialAggregate" not in shown
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT upper(a.k), sum(a.n) FROM r a JOIN r b USING (id) GROUP BY 1 ORDER BY 1",
+        "SELECT a.k, extract(year FROM b.d), sum(a.n * b.n) FROM r a JOIN r b USING (id)"
+        " WHERE a.k <> 'q' GROUP BY 1, 2 HAVING count(*) > 1",
+        "SELECT DISTINCT lower(a.k) FROM r a JOIN r b USING (id)",
+    ],
+)
+def test_computed_keys(sides, sql):
+    """Rows of a Gather, if these are the cheapest, have the keys but not the columns that workers
+    have computed them from. Bug: the keeper is not considered at all, and each row is asked for."""
+    connection = sides[2]
+    connection.execute("SET parallel_tuple_cost = 0")
+    try:
+        assert by_workers(connection, sql) != ("DISTINCT" in sql), explain(connection, sql)
+        agree(sides, sql)
+        connection.execute("SET confide.enable_partial_aggregate = off")
+        shown = explain(connection, sql)
+        assert re.search(r"\(ConfideAggregate\)\n( +[A-Z][^\n]*\n)* +->  Gather", shown), shown
+        agree(sides, sql)
+    finally:
+        connection.execute("RESET confide.enable_partial_aggregate; RESET parallel_tuple_cost")
+
+
 def test_shown(sides):
     sql = "SELECT g, sum(n) FROM r WHERE i > 0 GROUP BY g"
     assert explain(sides[2], sql).splitlines() == [

@@ -18,6 +18,9 @@ CREATE TABLE twice (id enc_int4 PRIMARY KEY, other enc_int8, name enc_text);
 CREATE INDEX ON twice (other, name);
 INSERT INTO twice VALUES (1, 1, 'a'), (2, 2, 'b');
 CREATE TABLE keyed (id enc_int4 PRIMARY KEY, name enc_text);
+CREATE TABLE many (id int, name enc_text, kind enc_text, size enc_int4);
+INSERT INTO many SELECT g, 'a' || g::text, 'k' || (g % 11)::text, g % 9
+    FROM generate_series(1, 200) g;
 INSERT INTO keyed VALUES (1, 'a'), (2, 'b'), (3, 'c');
 """
 # Statements, and the waits of each once it has run before.
@@ -60,6 +63,15 @@ STATEMENTS = {
         2,
     ),
     "few distinct values": ("SELECT count(DISTINCT n) FROM w WHERE id < 12", 2),
+    # Two of them in planning: the values of the statistics are tested at once.
+    "a pattern": ("SELECT id FROM many WHERE name LIKE '%7%' AND id < 20", 3),
+    # All literals that a column is compared with at once, though they are in arms of a join's.
+    "alternatives of a join": (
+        "SELECT many.id FROM many, w WHERE many.id = w.id AND ("
+        + " OR ".join(f"many.kind = 'k{i}' AND many.size > {i} AND w.id = {i}" for i in range(9))
+        + ")",
+        6,
+    ),
     # Two of them in planning: the statistics are asked about the literal.
     "a protected key": ("SELECT name FROM keyed WHERE id = 2", 4),
 }
@@ -69,7 +81,7 @@ STATEMENTS = {
 def tables(app, dba):
     dba.execute("GRANT pg_monitor TO app")
     app.execute(DDL)
-    app.execute("ANALYZE w, keyed")
+    app.execute("ANALYZE w, keyed, many")
     app.execute("SET plan_cache_mode = force_generic_plan")
     yield app
     dba.execute("REVOKE pg_monitor FROM app")

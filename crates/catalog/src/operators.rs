@@ -64,7 +64,7 @@ const fn test(
     }
 }
 
-const MATCHING: (&str, &str) = ("matchingsel", "matchingjoinsel");
+const MATCHING: (&str, &str) = ("pg_catalog.enc_matchingsel", "matchingjoinsel");
 
 const SYMBOLS: &[Symbol] = &[
     test(

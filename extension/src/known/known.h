@@ -99,6 +99,8 @@ extern void cfd_known_end_message(void);
 #define CFD_ORDER_EQUAL 2
 #define CFD_ORDER_GREATER 4
 #define CFD_ORDER_ANY 7
+/* A test that does not compare (LIKE) has facts under its own signature: "equal" where it holds. */
+#define CFD_ORDER_HOLDS CFD_ORDER_EQUAL
 
 /*
  * Facts about orders. `comparison` is the signature of the comparison

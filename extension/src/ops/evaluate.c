@@ -165,9 +165,12 @@ Datum
 cfd_test(FunctionCallInfo fcinfo, uint32 program, int operands)
 {
 	unsigned char answer;
+	bool		holds;
 
 	if (unlikely(!cfd_channel.had_client) && cfd_sampled_without_client())
 		PG_RETURN_BOOL(true);
+	if (operands == 2 && cfd_known_test(program, CFD_ORDER_HOLDS, operand(fcinfo, 0), operand(fcinfo, 1), &holds))
+		PG_RETURN_BOOL(holds);
 	answer = *declassify(fcinfo, program, operands, 1);
 	if (unlikely(answer > 1))
 	{

@@ -4,8 +4,9 @@
  *
  * The bounds of a histogram are in order. Hence the position of a value among
  * them, which PostgreSQL finds by bisection, gives the results of all tests.
- * Most common values are tested one by one. The tests of all conditions on a
- * column are sent together with those of the first condition.
+ * Most common values are tested one by one. The tests of all comparisons of a
+ * column are sent together with those of the first one. LIKE and other tests
+ * that do not compare are made for all values of the statistics.
  *
  * Invariant: as in estimate.h.
  */
@@ -39,8 +40,12 @@ typedef enum Kind
 {
 	OF_EQUALITY,
 	OF_DIFFERENCE,
-	OF_RANGE
+	OF_RANGE,
+	OF_MATCH					/* a test that does not compare */
 } Kind;
+
+/* Smaller histograms are not tested for matches, nor are the bounds at the ends: matchingsel. */
+#define MATCHED_MIN 10
 
 /* Tests that an estimator will make; count 0 means none. */
 typedef struct Tests
@@ -61,9 +66,9 @@ typedef struct Message
 	struct Message *next;
 } Message;
 
-/* Adds the values of a statistics slot. */
+/* Adds the values of a statistics slot, if there are so many, without some at each end. */
 static void
-add_values(Tests *made, HeapTuple statistics, int kind)
+add_values(Tests *made, HeapTuple statistics, int kind, int least, int ends)
 {
 	AttStatsSlot slot;
 
@@ -71,7 +76,7 @@ add_values(Tests *made, HeapTuple statistics, int kind)
 		return;
 	made->values = made->values == NULL ? palloc(sizeof(CfdFid) * slot.nvalues) :
 		repalloc(made->values, sizeof(CfdFid) * (made->count + slot.nvalues));
-	for (int i = 0; i < slot.nvalues && made->count < TESTS_MAX; i++)
+	for (int i = ends; i < slot.nvalues - ends && slot.nvalues >= least && made->count < TESTS_MAX; i++)
 		made->values[made->count++] = DatumGetUInt64(slot.values[i]);
 	free_attstatsslot(&slot);
 }
@@ -92,15 +97,18 @@ cfd_estimate_describe(Tests *made, Kind kind, Oid operator, bool column_first, N
 		operator = get_commutator(operator);
 	made->constant_first = kind != OF_RANGE && !column_first;
 	made->function = function = cfd_function(get_opcode(operator));
-	if (function == NULL || function->holds == 0 ||
-		!IsA(other, Const) || ((Const *) other)->constisnull || !HeapTupleIsValid(statistics))
+	if (function == NULL || function->call != CFD_CALL_TEST || (function->holds == 0) != (kind == OF_MATCH) ||
+		!IsA(other, Const) || ((Const *) other)->constisnull || !HeapTupleIsValid(statistics) ||
+		cfd_type_code(((Const *) other)->consttype) == 0)
 		return;
 	made->constant = DatumGetUInt64(((Const *) other)->constvalue);
 	if (made->constant == 0)
 		return;
-	add_values(made, statistics, STATISTIC_KIND_MCV);
+	add_values(made, statistics, STATISTIC_KIND_MCV, 0, 0);
 	if (kind == OF_RANGE)
-		add_values(made, statistics, STATISTIC_KIND_HISTOGRAM);
+		add_values(made, statistics, STATISTIC_KIND_HISTOGRAM, 0, 0);
+	if (kind == OF_MATCH)
+		add_values(made, statistics, STATISTIC_KIND_HISTOGRAM, MATCHED_MIN, 1);
 	if (made->count < TESTS_MIN)
 		made->count = 0;
 }
@@ -144,6 +152,19 @@ scope_of_tests(void)
 	return cfd_planning != NULL ? CFD_SCOPE_PLANNING : CFD_SCOPE_ESTIMATE;
 }
 
+/* Under which signature, and as which orders, the results of a function are known. */
+static uint16
+comparison_of(const CfdFunction *function)
+{
+	return function->holds != 0 ? function->second : function->signature;
+}
+
+static uint8
+orders_of(const CfdFunction *function)
+{
+	return function->holds != 0 ? function->holds : CFD_ORDER_HOLDS;
+}
+
 /*
  * Stores whether a test holds. Any other answer, as for a value that no longer
  * exists, is ignored.
@@ -151,10 +172,10 @@ scope_of_tests(void)
 static void
 put_answer(CfdScope *scope, const Tests *made, CfdFid value, char answer)
 {
-	uint8		holds = made->function->holds;
+	uint8		holds = orders_of(made->function);
 
 	if (answer == 0 || answer == 1)
-		cfd_known_put_order(scope, made->function->second, made->constant_first ? made->constant : value,
+		cfd_known_put_order(scope, comparison_of(made->function), made->constant_first ? made->constant : value,
 							made->constant_first ? value : made->constant,
 							answer == 1 ? holds : CFD_ORDER_ANY & ~holds);
 }
@@ -249,7 +270,7 @@ tests_known(const Tests *made)
 	{
 		bool		holds;
 
-		if (!cfd_known_test(made->function->second, made->function->holds,
+		if (!cfd_known_test(comparison_of(made->function), orders_of(made->function),
 							made->constant_first ? made->constant : made->values[i],
 							made->constant_first ? made->values[i] : made->constant, &holds))
 			return false;
@@ -324,7 +345,10 @@ add_tests(const VariableStatData *column, const List *clauses, int *room, List *
 	}
 }
 
-/* Makes the tests of all simple conditions on a column. */
+/*
+ * Makes the tests of all simple conditions on a column, also of those within conditions of a join, whose arms PostgreSQL
+ * estimates before it takes from them what is about one table.
+ */
 static void
 make_all_tests(const VariableStatData *column)
 {
@@ -332,6 +356,7 @@ make_all_tests(const VariableStatData *column)
 	int			room = TESTS_MAX;
 
 	add_tests(column, column->rel->baserestrictinfo, &room, &tests);
+	add_tests(column, column->rel->joininfo, &room, &tests);
 	if (tests != NIL)
 		make_tests(tests);
 }
@@ -380,9 +405,11 @@ test_beforehand(FunctionCallInfo fcinfo, Kind kind)
 
 	if (!get_restriction_variable(root, args, PG_GETARG_INT32(3), &column, &other, &column_first))
 		return;
-	cfd_estimate_describe(&made, kind, PG_GETARG_OID(1), column_first, other, column.statsTuple);
+	/* PostgreSQL makes no tests if statistics must not be seen. */
+	if (statistic_proc_security_check(&column, get_opcode(PG_GETARG_OID(1))))
+		cfd_estimate_describe(&made, kind, PG_GETARG_OID(1), column_first, other, column.statsTuple);
 	/* Assume that no element is a most common value. */
-	if (made.count > 0 && column.rel != NULL && has_long_list(&column))
+	if (made.count > 0 && kind != OF_MATCH && column.rel != NULL && has_long_list(&column))
 	{
 		for (int i = 0; i < made.count; i++)
 			put_answer(&cfd_known[CFD_SCOPE_ESTIMATE], &made, made.values[i], 0);
@@ -442,3 +469,4 @@ ESTIMATOR(scalarltsel, OF_RANGE)
 ESTIMATOR(scalarlesel, OF_RANGE)
 ESTIMATOR(scalargtsel, OF_RANGE)
 ESTIMATOR(scalargesel, OF_RANGE)
+ESTIMATOR(matchingsel, OF_MATCH)

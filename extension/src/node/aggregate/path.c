@@ -160,14 +160,27 @@ divided_scan_path(PlannerInfo *root, RelOptInfo *rel, CfdWanted *wanted, Cost *c
 	return path;
 }
 
-/* Whether the child returns all columns that the expressions need. */
+/* Whether an expression needs a column that is neither among those given nor within one of them. */
+static bool
+needs_more(Node *node, List *given)
+{
+	if (node == NULL || list_member(given, node))
+		return false;
+	if (IsA(node, Var) || IsA(node, PlaceHolderVar))
+		return true;
+	return expression_tree_walker(node, needs_more, given);
+}
+
+/*
+ * Whether the child returns all that the expressions need. The rows that a Gather returns have keys that the workers
+ * have computed, but not the columns that they have computed them from.
+ */
 static bool
 child_gives(Path *child, CfdWanted *wanted)
 {
-	List	   *exprs = list_concat_copy(wanted->keys, wanted->aggrefs);
-	List	   *needed = pull_var_clause((Node *) exprs, PVC_RECURSE_AGGREGATES | PVC_INCLUDE_PLACEHOLDERS);
+	List	   *given = child->pathtarget->exprs;
 
-	return list_difference(needed, child->pathtarget->exprs) == NIL;
+	return !needs_more((Node *) wanted->keys, given) && !needs_more((Node *) wanted->aggrefs, given);
 }
 
 /* ---------- the path ---------- */

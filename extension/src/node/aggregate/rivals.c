@@ -6,8 +6,7 @@
  * PostgreSQL compares the keys of sorted rows one by one and charges a cheap
  * operator for each comparison. With a protected key, each comparison takes a
  * round trip. So does each comparison when it sorts the input of an aggregate
- * with DISTINCT or ORDER BY, which it does not charge at all. Where workers
- * fill hash tables, keys are hashed one by one, too; other hash tables use
+ * with DISTINCT or ORDER BY, which it does not charge at all. Hash tables use
  * tokens (node/tokens).
  *
  * Invariant: as in rivals.h.
@@ -116,8 +115,6 @@ round_trips_by_row(Path *path, const Asked *asked)
 
 				if (agg->aggstrategy == AGG_SORTED)
 					return below + agg->subpath->rows * asked->keys;
-				if (agg->aggstrategy == AGG_HASHED && agg->aggsplit != AGGSPLIT_SIMPLE)
-					return below + agg->subpath->rows * asked->keys * 2;
 				if (agg->aggstrategy == AGG_HASHED)
 					return below + agg->subpath->rows * asked->cells * 2;
 				return below;

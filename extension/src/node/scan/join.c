@@ -21,6 +21,7 @@
 #include "postgres.h"
 
 #include "compat/compat.h"
+#include "node/scan/path.h"
 #include "node/scan/scan.h"
 #include "optimizer/clauses.h"
 #include "optimizer/cost.h"
@@ -69,7 +70,7 @@ moves(Quals *quals, RestrictInfo *info)
 }
 
 static void
-divide_inner(Quals *quals, List *infos, IndexPath *path)
+divide_inner(Quals *quals, List *infos, const IndexPath *search)
 {
 	ListCell   *cell;
 
@@ -77,7 +78,7 @@ divide_inner(Quals *quals, List *infos, IndexPath *path)
 	{
 		RestrictInfo *info = lfirst_node(RestrictInfo, cell);
 
-		if (!is_redundant_with_indexclauses(info, path->indexclauses) && moves(quals, info))
+		if (!is_redundant_with_indexclauses(info, search->indexclauses) && moves(quals, info))
 			quals->saved = lappend(quals->saved, info);
 	}
 }
@@ -119,22 +120,21 @@ target_with(PathTarget *target, List *moved, Relids relids)
 
 /* Copies the inner scan without the quals that move. */
 static Path *
-inner_path(PlannerInfo *root, RelOptInfo *rel, IndexPath *path, Quals *quals)
+inner_path(PlannerInfo *root, RelOptInfo *rel, const Path *path, Quals *quals)
 {
-	IndexPath  *copy = palloc(sizeof(IndexPath));
+	Path	   *copy = cfd_scan_copy_path(path);
 	ParamPathInfo *info = palloc(sizeof(ParamPathInfo));
 	QualCost	saved;
 
-	*copy = *path;
-	*info = *path->path.param_info;
+	*info = *path->param_info;
 	info->ppi_clauses = list_difference_ptr(info->ppi_clauses, quals->moved);
-	copy->path.param_info = info;
-	copy->path.rows = info->ppi_rows = cfd_rows_scanned(root, rel, &path->path);
-	copy->path.pathtarget = target_with(rel->reltarget, quals->moved, rel->relids);
+	copy->param_info = info;
+	copy->rows = info->ppi_rows = cfd_rows_scanned(root, rel, copy);
+	copy->pathtarget = target_with(rel->reltarget, quals->moved, rel->relids);
 	cost_qual_eval(&saved, quals->saved, root);
-	copy->path.total_cost -= saved.per_tuple * copy->path.rows;
-	copy->path.total_cost = Max(copy->path.total_cost, copy->path.startup_cost);
-	return &copy->path;
+	copy->total_cost -= saved.per_tuple * copy->rows;
+	copy->total_cost = Max(copy->total_cost, copy->startup_cost);
+	return copy;
 }
 
 /*
@@ -259,21 +259,32 @@ add_to(RelOptInfo *joined, Path *path)
 
 /* ---------- nested loops ---------- */
 
+/* The one search of an index by which a scan finds its rows; NULL if it has none, or several. */
+static const IndexPath *
+search_of(const Path *path)
+{
+	if (path->pathtype == T_IndexScan)
+		return (const IndexPath *) path;
+	if (path->pathtype == T_BitmapHeapScan && IsA(((const BitmapHeapPath *) path)->bitmapqual, IndexPath))
+		return (const IndexPath *) ((const BitmapHeapPath *) path)->bitmapqual;
+	return NULL;
+}
+
 static void
-add_loop(PlannerInfo *root, RelOptInfo *joined, JoinType type, Path *outer, RelOptInfo *inner, IndexPath *index,
+add_loop(PlannerInfo *root, RelOptInfo *joined, JoinType type, Path *outer, RelOptInfo *inner, const Path *scan,
 		 JoinPathExtraData *extra)
 {
+	const IndexPath *search = search_of(scan);
 	Quals		quals = {0};
 	Path	   *loop;
 	Path	   *path;
 
-	divide_inner(&quals, inner->baserestrictinfo, index);
-	divide_inner(&quals, index->path.param_info->ppi_clauses, index);
-	divide_joined(&quals, extra->restrictlist, inner->relids,
-				  bms_union(inner->relids, PATH_REQ_OUTER(&index->path)));
+	divide_inner(&quals, inner->baserestrictinfo, search);
+	divide_inner(&quals, scan->param_info->ppi_clauses, search);
+	divide_joined(&quals, extra->restrictlist, inner->relids, bms_union(inner->relids, PATH_REQ_OUTER(scan)));
 	if (quals.impossible || quals.moved == NIL)
 		return;
-	loop = &nested_loop(root, joined, type, outer, inner_path(root, inner, index, &quals), &quals, extra)->jpath.path;
+	loop = &nested_loop(root, joined, type, outer, inner_path(root, inner, scan, &quals), &quals, extra)->jpath.path;
 	path = scan_above(root, joined, loop, quals.moved, part_of(outer->parent, outer));
 	if (path != NULL)
 		add_to(joined, path);
@@ -317,10 +328,10 @@ add_loops_from(PlannerInfo *root, RelOptInfo *joined, Path *outer, RelOptInfo *i
 	{
 		Path	   *path = cfd_scan_below(lfirst(cell));
 
-		if (path->pathtype == T_IndexScan && path->param_info != NULL &&
+		if (search_of(path) != NULL && path->param_info != NULL &&
 			bms_is_subset(PATH_REQ_OUTER(path), outer->parent->relids) &&
 			(outer->parallel_workers == 0 || path->parallel_safe))
-			add_loop(root, joined, type, outer, inner, (IndexPath *) path, extra);
+			add_loop(root, joined, type, outer, inner, path, extra);
 	}
 }
 

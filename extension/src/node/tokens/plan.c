@@ -341,8 +341,7 @@ hash_columns(Place *place, Plan *plan, int *count, AttrNumber *numbers, Oid *ope
 static void
 replace_aggregate(Place *place, Agg *agg)
 {
-	if (agg->aggstrategy == AGG_HASHED && agg->aggsplit == AGGSPLIT_SIMPLE && agg->groupingSets == NIL &&
-		agg->chain == NIL)
+	if (agg->aggstrategy == AGG_HASHED && agg->groupingSets == NIL && agg->chain == NIL)
 		hash_columns(place, &agg->plan, &agg->numCols, agg->grpColIdx, agg->grpOperators, agg->grpCollations);
 }
 
