@@ -184,6 +184,13 @@ impl Session {
                 let form = (*purpose, *said, text.as_slice());
                 return self.encode_literal(*column, form, cache);
             }
+            Form::Bytes(bytes) => {
+                let (sealer, _) = self.keys()?;
+                let flag = if handle { FLAG_HANDLE } else { 0 };
+                let mut out = String::new();
+                sealer.seal_text(TypeCode::Bytea as u8, flag, bytes, &mut out)?;
+                return Ok(out);
+            }
             Form::Text(text, code) => (code.map_or(0, |c| c as u8), -1, text),
             Form::Wider(_, code, text) => (*code as u8, -1, text),
             Form::Typed(code, typmod, text) => (*code as u8, *typmod, text),
