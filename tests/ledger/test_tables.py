@@ -55,7 +55,7 @@ def test_nobody_writes_the_own_columns(account):
 
 def test_generated_columns_beside(app, auditor):
     """PostgreSQL need not compute a ledger's own columns. It does where a table has other generated
-    columns, or where one of ours must not be NULL. Bug: a column of the user's is NULL, or 23502."""
+    columns, or where one of ours must not be NULL. Bug: one of the others is NULL, or 23502."""
     option = "WITH (confide.ledger = on)"
     app.execute("CREATE TABLE bare (id int PRIMARY KEY, price int)" + option)
     twice = "twice int GENERATED ALWAYS AS (price * 2) STORED"

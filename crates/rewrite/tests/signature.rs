@@ -22,7 +22,7 @@ fn signed() {
             (
                 "TABLE plain with Signature 'a''b';",
                 "SELECT confide.signed_result($signed$TABLE plain $signed$, '<<~text:TABLE plain>>'\
-                 ::enc_text, '<<bytes:a'b>>'::enc_bytea) AS signed_result;",
+                 ::enc_text, '<<bytes:a''b>>'::enc_bytea) AS signed_result;",
             ),
             (
                 "SELECT FROM plain WITH SIGNATURE",
