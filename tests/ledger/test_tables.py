@@ -53,6 +53,39 @@ def test_nobody_writes_the_own_columns(account):
             account.execute(statement)
 
 
+def test_generated_columns_beside(app, auditor):
+    """PostgreSQL need not compute a ledger's own columns. It does where a table has other generated
+    columns, or where one of ours must not be NULL. Bug: one of the others is NULL, or 23502."""
+    option = "WITH (confide.ledger = on)"
+    app.execute("CREATE TABLE bare (id int PRIMARY KEY, price int)" + option)
+    twice = "twice int GENERATED ALWAYS AS (price * 2) STORED"
+    app.execute(f"CREATE TABLE beside (id int PRIMARY KEY, price int, {twice}) {option}")
+    app.execute(f"CREATE TABLE strict (id int PRIMARY KEY, price int) {option}")
+    app.execute("ALTER TABLE strict ALTER sn SET NOT NULL")
+    for table in ("bare", "beside", "strict"):
+        app.execute(f"INSERT INTO {table} (id, price) VALUES (1, 3), (2, 5)")
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            app.execute(f"INSERT INTO {table} (id, price) VALUES (3, 1), (2, 5)")
+        app.execute(f"UPDATE {table} SET price = price + 1 WHERE id = 1")
+        app.execute(
+            f"INSERT INTO {table} (id, price) VALUES (2, 9), (4, 4)"
+            " ON CONFLICT (id) DO UPDATE SET price = excluded.price"
+        )
+        app.execute(
+            f"WITH gone AS (DELETE FROM {table} WHERE id = 4 RETURNING price)"
+            f" UPDATE {table} SET price = gone.price FROM gone WHERE id = 1"
+        )
+        now = rows(app, f"SELECT id, price, by, sn > 0, valid_from > '2020-01-01' FROM {table}")
+        assert sorted(now) == [(1, 4, "app", True, True), (2, 9, "app", True, True)], table
+        versions = rows(app, f"SELECT count(DISTINCT sn), count(*) FROM {table}_ledger")
+        assert versions == [(6, 6)], table
+        assert auditor.findings(table) == []
+    assert rows(app, "SELECT id, twice FROM beside ORDER BY id") == [(1, 8), (2, 18)]
+    past = rows(app, "SELECT price, twice FROM beside_history ORDER BY sn")
+    assert len(past) == 4
+    assert all(twice == 2 * price for price, twice in past)
+
+
 def test_refused(account, dba):
     """What would change or take away versions is refused, for a superuser as well."""
     for statement in [

@@ -52,7 +52,7 @@ fn result(key: &SigningKey) -> Result<SignedResult, ledger::Error> {
     };
     SignedResult::sign(
         header,
-        vec![Some("1".into()), Some("5200".into())],
+        [Some("1"), Some("5200")].into_iter().collect(),
         Vec::new(),
         [1; 32],
         key,

@@ -56,7 +56,7 @@ impl Told<'_> {
             Form::Text(text, said) => self.of((*said).or(secret.meets)?, -1, text, env),
             // The client has already parsed the others.
             Form::Typed(code, -1, text) => self.of(*code, -1, text, env),
-            Form::Typed(..) | Form::Wider(..) | Form::Soft(..) => None,
+            Form::Typed(..) | Form::Wider(..) | Form::Soft(..) | Form::Bytes(_) => None,
         }
     }
 }

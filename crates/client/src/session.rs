@@ -179,10 +179,15 @@ impl Session {
         handle: bool,
         cache: &mut LiteralCache,
     ) -> Result<String, Failure> {
+        let flag = if handle { FLAG_HANDLE } else { 0 };
         let (code, typmod, text) = match &secret.form {
             Form::Soft(column, purpose, text, said) => {
-                let form = (*purpose, *said, text.as_slice());
-                return self.encode_literal(*column, form, cache);
+                return self.encode_literal(*column, (*purpose, *said, text.as_slice()), cache);
+            }
+            Form::Bytes(bytes) => {
+                let ((sealer, _), mut out) = (self.keys()?, String::new());
+                sealer.seal_text(TypeCode::Bytea as u8, flag, bytes, &mut out)?;
+                return Ok(out);
             }
             Form::Text(text, code) => (code.map_or(0, |c| c as u8), -1, text),
             Form::Wider(_, code, text) => (*code as u8, -1, text),
@@ -208,7 +213,6 @@ impl Session {
             return Ok(made.clone());
         }
         let (sealer, _) = self.keys()?;
-        let flag = if handle { FLAG_HANDLE } else { 0 };
         let mut out = String::new();
         match (TypeCode::from_u8(code), typmod) {
             (Some(t), modifier) if modifier != -1 => {

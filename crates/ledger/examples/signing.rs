@@ -1,7 +1,7 @@
 //! What signing a result costs the keeper, and verifying it a client: a line of JSON for each number of
 //! rows, for `make bench-ledger`. Of processor time, so that it does not matter what else the machine does.
 
-use ledger::result::{Cell, Column, Header, SignedResult};
+use ledger::result::{Cells, Column, Header, SignedResult};
 use ledger::{Error, SigningKey};
 
 /// So many results of each size, which take longer than the kernel's tick, by which it counts.
@@ -28,7 +28,7 @@ fn main() -> Result<(), Error> {
     for rows in [1, 10, 100, 1000] {
         let results = (CELLS / (rows * 3)).min(10_000);
         let cells = (0..rows * 3).map(|n| Some(n.to_string()));
-        let cells = cells.collect::<Vec<Cell>>();
+        let cells = cells.collect::<Cells>();
         let asked = (0..results).map(|n| (header(rows), cells.clone(), [n.to_le_bytes()[0]; 32]));
         let (signed, sign) = timed(asked.collect(), |(header, cells, seed)| {
             SignedResult::sign(header, cells, Vec::new(), seed, &key)

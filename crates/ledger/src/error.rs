@@ -7,7 +7,7 @@ pub enum Error {
     #[error("malformed: {0}")]
     Malformed(&'static str),
     /// Unknown version of the format.
-    #[error("unknown version {0}")]
+    #[error("version {0} of the format, which is not read here")]
     Version(u16),
     /// The signature does not match these bytes and the key.
     #[error("the signature does not match")]

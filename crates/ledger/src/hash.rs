@@ -1,4 +1,4 @@
-//! Hashes of leaves and inner nodes (RFC 9162, section 2.1.1).
+//! Hashes of leaves and inner nodes (RFC 9162, section 2.1.1), and of the wide nodes of results.
 //!
 //! By RustCrypto's implementation, which uses the processor's instructions for SHA-256 and has less
 //! cost for each call than aws-lc-rs, which counts for contents as short as a node's.
@@ -9,6 +9,10 @@ use sha2::{Digest, Sha256};
 const LEAF: u8 = 0;
 /// Prefix of an inner node's two hashes.
 const NODE: u8 = 1;
+/// Prefix of the hashes below a wide node, which are of a tree of another kind.
+const WIDE_NODE: u8 = 2;
+/// Maximum number of children of a wide node.
+pub(crate) const CHILDREN: usize = 8;
 
 const HASH_BYTES: usize = 32;
 
@@ -36,5 +40,16 @@ impl Hash {
         content[1..=HASH_BYTES].copy_from_slice(&left.0);
         content[1 + HASH_BYTES..].copy_from_slice(&right.0);
         Hash(Sha256::digest(content).into())
+    }
+
+    /// The hash of an inner node with up to [`CHILDREN`] children.
+    pub(crate) fn wide_node(children: &[Hash]) -> Hash {
+        let mut content = [WIDE_NODE; 1 + CHILDREN * HASH_BYTES];
+        let mut length = 1;
+        for (place, child) in content[1..].chunks_exact_mut(HASH_BYTES).zip(children) {
+            place.copy_from_slice(&child.0);
+            length += HASH_BYTES;
+        }
+        Hash(Sha256::digest(&content[..length]).into())
     }
 }

@@ -15,6 +15,8 @@ pub(crate) struct Analysis {
     pub free: Vec<Range<usize>>,
     /// Its edits depend on its whole text, so they cannot be reused for another text.
     pub unique: bool,
+    /// Its edits can be reused only for texts without this.
+    pub absent: Option<&'static str>,
     /// See [`crate::finish::Outcome`].
     pub open: Vec<Range<usize>>,
 }
@@ -56,6 +58,7 @@ pub(crate) fn bare(range: Range<usize>, traits: Traits) -> Analysis {
         effects: Vec::new(),
         free: Vec::new(),
         unique: false,
+        absent: None,
         open: Vec::new(),
     }
 }

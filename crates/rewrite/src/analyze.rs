@@ -417,6 +417,7 @@ fn understood(
         effects: extra.effects,
         free,
         unique: false,
+        absent: None,
         open,
     }
 }

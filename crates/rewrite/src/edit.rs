@@ -55,6 +55,8 @@ pub enum Form {
     /// Text that the client encodes for this column and purpose: of the given type, or of the
     /// column's type.
     Soft(Column, Purpose, Vec<u8>, Option<TypeCode>),
+    /// The bytes of a `bytea`, as they are.
+    Bytes(Vec<u8>),
 }
 
 impl Secret {
@@ -63,7 +65,8 @@ impl Secret {
         let (Form::Text(text, _)
         | Form::Typed(_, _, text)
         | Form::Wider(_, _, text)
-        | Form::Soft(_, _, text, _)) = &self.form;
+        | Form::Soft(_, _, text, _)
+        | Form::Bytes(text)) = &self.form;
         text
     }
 
@@ -71,7 +74,8 @@ impl Secret {
         let (Form::Text(text, _)
         | Form::Typed(_, _, text)
         | Form::Wider(_, _, text)
-        | Form::Soft(_, _, text, _)) = &mut self.form;
+        | Form::Soft(_, _, text, _)
+        | Form::Bytes(text)) = &mut self.form;
         *text = new;
     }
 }
@@ -85,6 +89,7 @@ impl fmt::Debug for Secret {
 impl fmt::Debug for Form {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Form::Bytes(_) => write!(f, "Bytes(***)"),
             Form::Text(_, code) => write!(f, "Text(***, {code:?})"),
             Form::Typed(code, typmod, _) => write!(f, "Typed({code:?}, {typmod}, ***)"),
             Form::Wider(code, to, _) => write!(f, "Wider({code:?}, {to:?}, ***)"),

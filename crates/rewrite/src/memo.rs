@@ -45,6 +45,8 @@ struct Known {
     literals: Vec<Marked>,
     /// Constants that must differ from every sealed value.
     open: Vec<Range<usize>>,
+    /// What a text must not contain.
+    absent: Option<&'static str>,
 }
 
 struct Marked {
@@ -174,6 +176,7 @@ impl Known {
             statement,
             sealed,
             open: analysis.open.clone(),
+            absent: analysis.absent,
             literals: shape.literals.iter().map(marked).collect(),
         })
     }
@@ -187,7 +190,9 @@ impl Known {
                 .as_deref()
                 .is_some_and(|fixed| text != Some(fixed))
         };
-        if self.literals.iter().zip(literals).any(differs) {
+        if self.literals.iter().zip(literals).any(differs)
+            || self.absent.is_some_and(|text| sql.contains(text))
+        {
             return None;
         }
         let moved = |range: &Range<usize>| {

@@ -80,8 +80,6 @@ impl Signature {
         let [analysis] = list.as_mut_slice() else {
             return Err(unsupported("one statement at a time").at(at));
         };
-        // The dollar quote is chosen so that it does not occur in this text.
-        analysis.unique = true;
         let statement = &mut analysis.statement;
         if statement.kind != StatementKind::Select || statement.changes_schema {
             return Err(unsupported("SELECT").at(at));
@@ -92,6 +90,11 @@ impl Signature {
                 .at(at));
         }
         let tag = tag(sql);
+        let shape = shape(&self.plain)?;
+        // Of another text with this shape, the shape that is signed may still be another one.
+        analysis.unique = tag != TAG || self.with_others(&analysis.free).as_ref() != Some(&shape);
+        analysis.absent = Some(TAG);
+        analysis.free.extend(self.nonce.clone());
         let start = statement.range.start;
         statement.edits.insert(
             0,
@@ -109,13 +112,20 @@ impl Signature {
                 },
             );
         }
+        let nonce_at = self.nonce.clone();
+        let nonce_at = nonce_at.unwrap_or(self.clause.end..self.clause.end);
         statement.edits.push(Edit {
-            range: self.clause.clone(),
+            range: self.clause.start..nonce_at.start,
             pieces: vec![
                 Piece::Text(format!("{tag}, ")),
-                self.secret(TypeCode::Text, self.shape()?.into_bytes()),
+                self.secret(Form::Text(shape.into_bytes(), Some(TypeCode::Text))),
                 Piece::Text("::pg_catalog.enc_text, ".into()),
-                self.secret(TypeCode::Bytea, self.nonce(sql)?.into_bytes()),
+            ],
+        });
+        statement.edits.push(Edit {
+            range: nonce_at,
+            pieces: vec![
+                self.secret(Form::Bytes(self.nonce(sql)?.into_bytes())),
                 Piece::Text("::pg_catalog.enc_bytea) AS signed_result".into()),
             ],
         });
@@ -126,27 +136,39 @@ impl Signature {
         Ok(list)
     }
 
-    fn secret(&self, t: TypeCode, text: Vec<u8>) -> Piece {
+    fn secret(&self, form: Form) -> Piece {
+        let meets = match form {
+            Form::Bytes(_) => TypeCode::Bytea,
+            _ => TypeCode::Text,
+        };
         Piece::Envelope(Secret {
-            form: Form::Text(text, Some(t)),
+            form,
             position: self.clause.start,
-            meets: Some(t),
+            meets: Some(meets),
             fits: None,
         })
     }
 
-    /// The statement without its constants.
-    fn shape(&self) -> Result<String, Refusal> {
-        let shape = pg_query::normalize(self.plain.trim());
-        let shape = shape.map_err(|_| unsupported("statements that have a shape"))?;
-        Ok(shape.trim_end_matches([';', ' ']).to_owned())
+    /// The shape of the text with other literals in place of those whose values do not matter.
+    fn with_others(&self, free: &[Range<usize>]) -> Option<String> {
+        let mut text = self.plain.clone();
+        let mut free = free.to_vec();
+        free.sort_by_key(|range| std::cmp::Reverse(range.start));
+        free.dedup();
+        for range in free {
+            let other = match text.get(range.clone())?.ends_with('\'') {
+                true => "'another'",
+                false => "2147483",
+            };
+            text.replace_range(range, other);
+        }
+        shape(&text).ok()
     }
 
-    /// The nonce in the hexadecimal form of `bytea`.
+    /// The nonce, without quotes.
     fn nonce(&self, sql: &str) -> Result<String, Refusal> {
-        let mut hex = String::from("\\x");
         let Some(range) = self.nonce.clone() else {
-            return Ok(hex);
+            return Ok(String::new());
         };
         let quoted = sql.get(range.clone()).unwrap_or_default();
         let simple = quoted.strip_prefix('\'').and_then(|q| q.strip_suffix('\''));
@@ -154,11 +176,15 @@ impl Signature {
             let at = i32::try_from(range.start).unwrap_or(-1);
             unsupported("a nonce in simple quotes").at(at)
         })?;
-        for byte in text.replace("''", "'").bytes() {
-            hex.push_str(&format!("{byte:02x}"));
-        }
-        Ok(hex)
+        Ok(text.replace("''", "'"))
     }
+}
+
+/// A statement without its constants.
+fn shape(plain: &str) -> Result<String, Refusal> {
+    let shape = pg_query::normalize(plain.trim());
+    let shape = shape.map_err(|_| unsupported("statements that have a shape"))?;
+    Ok(shape.trim_end_matches([';', ' ']).to_owned())
 }
 
 /// The statement's grant, extended to show its shape and the nonce: these are constants of the
@@ -176,9 +202,12 @@ fn shown(grant: Option<&[u8]>) -> Arc<[u8]> {
     Arc::from(grant.encode())
 }
 
+/// The dollar quote of most texts.
+const TAG: &str = "$signed$";
+
 /// A dollar quote that does not occur in the text.
 fn tag(sql: &str) -> String {
-    let mut tag = String::from("$signed$");
+    let mut tag = String::from(TAG);
     let mut number = 0;
     while sql.contains(&tag) {
         number += 1;

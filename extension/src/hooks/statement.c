@@ -136,16 +136,28 @@ after_outermost(void)
 static void
 executor_start(QueryDesc *query, int eflags)
 {
+	CfdUncomputed uncomputed;
+
 	if (cfd_statement_depth == 0)
 		cfd_owner_executes();
 	cfd_flush_dropped();
 	begin_outermost(query->plannedstmt->queryId);
 	cfd_delivery_statement();
 	cfd_recorded_statement(query);
-	if (previous_start)
-		previous_start(query, eflags);
-	else
-		standard_ExecutorStart(query, eflags);
+	cfd_ledger_uncompute(query->plannedstmt, &uncomputed);
+	PG_TRY();
+	{
+		if (previous_start)
+			previous_start(query, eflags);
+		else
+			standard_ExecutorStart(query, eflags);
+	}
+	PG_FINALLY();
+	{
+		cfd_ledger_recompute(&uncomputed);
+	}
+	PG_END_TRY();
+	cfd_ledger_uncompute_end(&uncomputed);
 	cfd_known_end_statement();
 	cfd_search_plan(query->planstate);
 	cfd_shared_values(query);
@@ -174,6 +186,7 @@ executor_run(QueryDesc *query, CFD_RUN_PARAMETERS)
 	CfdRunning	running = begin_running(&mode);
 	CfdUnchecked *unchecked = cfd_unchecked_insert(query->plannedstmt);
 	bool		announced;
+	CfdUncomputed uncomputed;
 
 	if (running.outermost == NULL && query->plannedstmt->queryId != 0)
 		cfd_statement_is(query->plannedstmt->queryId);
@@ -183,6 +196,7 @@ executor_run(QueryDesc *query, CFD_RUN_PARAMETERS)
 	shown = query->dest;
 	query->dest = IsParallelWorker() ? cfd_handover_receiver(query) : cfd_results_receiver(query);
 	held_back = query->dest != shown;
+	cfd_ledger_uncompute(query->plannedstmt, &uncomputed);
 	cfd_statement_depth++;
 	PG_TRY();
 	{
@@ -196,6 +210,7 @@ executor_run(QueryDesc *query, CFD_RUN_PARAMETERS)
 		cfd_statement_depth--;
 		cfd_mode = mode;
 		cfd_running = running;
+		cfd_ledger_recompute(&uncomputed);
 		query->dest = dest;
 		cfd_unchecked_end(unchecked);
 		if (announced)
@@ -207,6 +222,7 @@ executor_run(QueryDesc *query, CFD_RUN_PARAMETERS)
 		}
 	}
 	PG_END_TRY();
+	cfd_ledger_uncompute_end(&uncomputed);
 	after_outermost();
 }
 

@@ -19,6 +19,7 @@
 #include "datatype/timestamp.h"
 #include "executor/tuptable.h"
 #include "lib/stringinfo.h"
+#include "nodes/plannodes.h"
 #include "storage/itemptr.h"
 #include "storage/lock.h"
 #include "utils/relcache.h"
@@ -67,6 +68,23 @@ extern void cfd_ledger_send_end(Relation table, CfdWireLedgerRow *head);
 extern char *cfd_ledger_names(Relation table, uint32 *length);
 /* Appends a text with its terminating zero byte. */
 extern void cfd_ledger_append_text(StringInfo body, const char *text);
+
+/*
+ * computed.c: relations whose generated columns are not computed while a
+ * statement writes to them.
+ */
+#define CFD_UNCOMPUTED_MAX 8
+typedef struct CfdUncomputed
+{
+	int			count;
+	Relation	relation[CFD_UNCOMPUTED_MAX];
+} CfdUncomputed;
+
+extern void cfd_ledger_uncompute(const PlannedStmt *plan, CfdUncomputed *of);
+/* Raises no error. */
+extern void cfd_ledger_recompute(const CfdUncomputed *of);
+/* Then closes them. An abort does it by itself. */
+extern void cfd_ledger_uncompute_end(const CfdUncomputed *of);
 
 /* transaction.c: what this transaction did. */
 

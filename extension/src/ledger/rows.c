@@ -122,6 +122,15 @@ time_after(Relation relation, const CfdLedgerBefore *before)
 	return before == NULL ? now : Max(now, time_of(relation, before->version));
 }
 
+/* Whether the slot has more than an array of values. */
+static bool
+has_tuple(TupleTableSlot *slot)
+{
+	if (TTS_IS_HEAPTUPLE(slot) || TTS_IS_BUFFERTUPLE(slot))
+		return ((HeapTupleTableSlot *) slot)->tuple != NULL;
+	return !TTS_IS_VIRTUAL(slot);
+}
+
 /* A restored row of a history gets only a number; author and times are those of the dump. */
 static void
 stamp(Relation relation, TupleTableSlot *slot, TimestampTz time, Datum by)
@@ -140,7 +149,7 @@ stamp(Relation relation, TupleTableSlot *slot, TimestampTz time, Datum by)
 		slot->tts_values[at.by] = by;
 		slot->tts_isnull[at.valid_from] = slot->tts_isnull[at.by] = false;
 	}
-	if (TTS_IS_VIRTUAL(slot))
+	if (!has_tuple(slot))
 		return;
 	/* The tuple in the slot would have the old values. */
 	tid = slot->tts_tid;

@@ -17,7 +17,7 @@ use aws_lc_rs::rand;
 use contract::message::table::{ResultCell, ResultColumn};
 use contract::{Fid, TypeCode, body};
 use grant::family;
-use ledger::result::{Cell, Column, Header, NONCE_MAX, SEED_BYTES, SignedResult};
+use ledger::result::{Cells, Column, Header, NONCE_MAX, SEED_BYTES, SignedResult};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::{Entry, Label};
 use values::{Error, Value};
@@ -35,7 +35,7 @@ pub(super) struct Signing {
     statement: String,
     nonce: Vec<u8>,
     columns: Vec<Collected>,
-    cells: Vec<Cell>,
+    cells: Cells,
     bytes: usize,
     /// What its cells were computed from.
     label: Label,
@@ -113,7 +113,7 @@ impl Connection {
             statement,
             nonce,
             columns,
-            cells: Vec::new(),
+            cells: Cells::default(),
             bytes: 0,
             label: self.operands(&[body.statement, body.nonce])?.label,
             shown: Sources::default(),
@@ -138,28 +138,30 @@ impl Connection {
             signing.bytes += signing.shown.row(row as u64);
         }
         let column = signing.columns.get_mut(at).ok_or_else(not_begun)?;
+        let formatted;
         let text = match column.t {
             _ if cell.null != 0 => None,
-            None => Some(cell.text.to_vec()),
+            None => Some(cell.text),
             Some(t) => {
                 column.source = column.source.and(cell.fid);
                 let more = self.operands(&[cell.fid])?.label;
                 signing.label = self.union(signing.label, more)?;
                 let value = self.space.value(cell.fid, Some(t.stored()))?;
-                value.map(|value| values::into_text(value, &self.env))
+                formatted = value.map(|value| values::into_text(value, &self.env));
+                formatted.as_deref()
             }
         };
-        signing.bytes += CELL_BYTES + text.as_ref().map_or(0, Vec::len);
+        signing.bytes += CELL_BYTES + text.map_or(0, <[u8]>::len);
         if signing.bytes > BYTES_MAX {
             return Err(fail::unsigned_too_long().into());
         }
-        let text = text.map(String::from_utf8).transpose();
+        let text = text.map(std::str::from_utf8).transpose();
         let text = text.map_err(|_| fail::malformed("A cell is not UTF-8."))?;
         if column.version > 0 && column.proven {
             let origin = column.column.origin.as_ref();
             let name = origin.map_or("", |[_, _, name]| name.as_str());
             let shows = signing.shown.shows(column.version, name);
-            column.proven = shows.is_some_and(|it| it.is(cell, text.as_deref(), &self.env));
+            column.proven = shows.is_some_and(|it| it.is(cell, text, &self.env));
         }
         signing.cells.push(text);
         Ok(())

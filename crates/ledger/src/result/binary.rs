@@ -2,21 +2,23 @@
 //!
 //! Bytes ([`crate::codec`]): magic, version `u16`; header: statement, nonce, time, principal,
 //! columns (name, type, origin, vouched), rows, evidence; root, signature; then the seed and
-//! the cells of a result, or place, salt, value and path of a cell. Version 2, of results that show
+//! the cells of a result, or place, salt, value and path of a cell. Version 4, of results that show
 //! row versions of ledger tables, has ledgers and the columns' ones behind the evidence, and
-//! versions behind the cells, or behind the path.
+//! versions behind the cells, or behind the path. (1 and 2 were of results with a binary tree.)
 
 use super::cell::Shown;
-use super::{Column, Header, Ledger, SALT_BYTES, SEED_BYTES, SignedCell, SignedResult, Version};
+use super::{
+    Cells, Column, Header, Ledger, SALT_BYTES, SEED_BYTES, SignedCell, SignedResult, Version,
+};
 use crate::codec::{Reader, Writer};
 use crate::{Error, Hash};
 
 const RESULT: &[u8; 8] = b"cfdbndl\n";
 const CELL: &[u8; 8] = b"cfdcell\n";
-const VERSION: u16 = 1;
-const LEDGER_VERSION: u16 = 2;
-/// A version of a row has at least two lengths.
-const SHOWN_LEAST: usize = 16;
+const VERSION: u16 = 3;
+const LEDGER_VERSION: u16 = 4;
+/// A version of a row has at least a number, a flag and two lengths.
+const SHOWN_LEAST: usize = 25;
 /// A ledger has at least a length, a size and a root.
 const LEDGER_LEAST: usize = 48;
 /// The column has no ledger.
@@ -31,8 +33,8 @@ impl SignedResult {
         let mut out = begin(RESULT, &self.header, &self.root, &self.signature);
         out.fixed(&self.seed);
         out.u64(self.cells.len() as u64);
-        for cell in &self.cells {
-            out.optional(cell.as_deref().map(str::as_bytes));
+        for cell in self.cells.iter() {
+            out.optional(cell.map(str::as_bytes));
         }
         if !self.header.ledgers.is_empty() {
             out.u64(self.versions.len() as u64);
@@ -56,7 +58,7 @@ impl SignedResult {
         let seed: [u8; SEED_BYTES] = from.fixed()?;
         let count = from.count(1)?;
         let cells = (0..count).map(|_| read_cell(&mut from));
-        let cells: Vec<super::Cell> = cells.collect::<Result<_, _>>()?;
+        let cells: Cells = cells.collect::<Result<_, _>>()?;
         let count = match version {
             LEDGER_VERSION => from.count(SHOWN_LEAST)?,
             _ => 0,

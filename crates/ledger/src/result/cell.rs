@@ -1,8 +1,7 @@
 //! A single cell of a signed result.
 
-use super::{Cell, Header, SALT_BYTES, Version, check_signature, leaf};
+use super::{Cell, Content, Header, SALT_BYTES, Version, check_signature, leaf, tree};
 use crate::codec::Writer;
-use crate::proof::Inclusion;
 use crate::sign::SIGNATURE_BYTES;
 use crate::{Error, Hash, VerifyingKey};
 
@@ -38,15 +37,13 @@ impl SignedCell {
     /// [`Error::Nonce`], [`Error::Signature`], [`Error::Proof`], [`Error::Range`].
     pub fn verify(&self, key: &VerifyingKey, nonce: Option<&[u8]>) -> Result<(), Error> {
         check_signature(&self.header, &self.root, &self.signature, key, nonce)?;
-        let proof = Inclusion {
-            index: self.header.index(self.row, self.column)?,
-            size: self.header.leaves()?,
-            path: self.path.clone(),
-        };
-        let value = self.value.as_deref().map(str::as_bytes);
-        let mut out = Writer::default();
-        let leaf = leaf(&mut out, &self.salt, self.row, self.column, value);
-        proof.verify(&leaf, &self.root)?;
+        let index = self.header.index(self.row, self.column)?;
+        self.lead(
+            index,
+            &self.salt,
+            Content::Cell(self.value.as_deref()),
+            &self.path,
+        )?;
         let of = self.header.columns.get(self.column);
         match (of.and_then(|column| column.ledger), &self.shown) {
             (None, None) => Ok(()),
@@ -57,21 +54,23 @@ impl SignedCell {
 
     fn verify_shown(&self, ledger: usize, shown: &Shown) -> Result<(), Error> {
         let at = self.header.columns.len() + ledger;
-        let proof = Inclusion {
-            index: self.header.leaf_index(self.row, at)?,
-            size: self.header.leaves()?,
-            path: shown.path.clone(),
-        };
-        let leaf = leaf(
-            &mut Writer::default(),
-            &shown.salt,
-            self.row,
-            at,
-            Some(&shown.version.signed_bytes()),
-        );
-        proof.verify(&leaf, &self.root)?;
+        let index = self.header.leaf_index(self.row, at)?;
+        let content = Content::Version(&shown.version);
+        self.lead(index, &shown.salt, content, &shown.path)?;
         let ledger = self.header.ledgers.get(ledger).ok_or(Error::Range)?;
         shown.version.verify(ledger).map(|_| ())
+    }
+
+    /// Checks that the path leads from a leaf to the root.
+    fn lead(
+        &self,
+        index: u64,
+        salt: &[u8; SALT_BYTES],
+        content: Content<'_>,
+        path: &[Hash],
+    ) -> Result<(), Error> {
+        let leaf = leaf(&mut Writer::default(), salt, content);
+        tree::verify(leaf, index, self.header.leaves()?, path, &self.root)
     }
 
     /// Returns the row version of a ledger that it is from.

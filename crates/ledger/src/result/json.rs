@@ -4,7 +4,7 @@
 //! Unknown fields are errors, so a file cannot contain anything that was not signed.
 
 use super::cell::Shown;
-use super::{Cell, Column, Header, Ledger, SignedCell, SignedResult, Version};
+use super::{Cell, Cells, Column, Header, Ledger, SignedCell, SignedResult, Version};
 use crate::{Error, Hash};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -12,18 +12,18 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 
-const RESULT: &str = "confide-result-v3";
-const CELL: &str = "confide-cell-v3";
+const RESULT: &str = "confide-result-v5";
+const CELL: &str = "confide-cell-v5";
 /// Format of results with row versions of ledger tables.
-const LEDGER_RESULT: &str = "confide-result-v4";
-const LEDGER_CELL: &str = "confide-cell-v4";
+const LEDGER_RESULT: &str = "confide-result-v6";
+const LEDGER_CELL: &str = "confide-cell-v6";
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ResultFile<'a> {
     format: Cow<'a, str>,
     result: HeaderFile<'a>,
-    rows: Vec<Cow<'a, [Cell]>>,
+    rows: Rows<'a>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     versions: Vec<VersionFile<'a>>,
     seed: Base64<'a>,
@@ -108,7 +108,7 @@ impl SignedResult {
             format: self.header.form(RESULT, LEDGER_RESULT).into(),
             versions: self.versions.iter().map(VersionFile::of).collect(),
             result: HeaderFile::of(&self.header),
-            rows: self.rows().map(Cow::Borrowed).collect(),
+            rows: Rows::Of(&self.cells, self.header.columns.len()),
             seed: Base64::of(&self.seed),
             root: Base64::of(&self.root.0),
             signature: Base64::of(&self.signature),
@@ -120,13 +120,12 @@ impl SignedResult {
     fn json_bytes(&self) -> usize {
         const AROUND: usize = 16;
         let base64 = |bytes: usize| bytes * 4 / 3 + AROUND;
-        let cell = |cell: &Cell| AROUND + cell.as_ref().map_or(0, String::len);
         let version = |version: &Version| {
             4 * AROUND
                 + base64(version.entry.len())
                 + version.path.len() * base64(size_of::<Hash>())
         };
-        let cells: usize = self.cells.iter().map(cell).sum();
+        let cells = self.cells.len() * AROUND + self.cells.bytes();
         let versions: usize = self.versions.iter().map(version).sum();
         let header = &self.header;
         let columns = header.columns.len() * 16 * AROUND + header.ledgers.len() * 16 * AROUND;
@@ -142,14 +141,13 @@ impl SignedResult {
         let header = file.result.header()?;
         check_format(&file.format, header.form(RESULT, LEDGER_RESULT))?;
         let versions = file.versions.into_iter().map(VersionFile::version);
-        if file.rows.len() as u64 != header.rows {
+        let Rows::Read(rows) = file.rows else {
+            return Err(Error::Library);
+        };
+        if rows.len() as u64 != header.rows {
             return Err(Error::Range);
         }
-        if file
-            .rows
-            .iter()
-            .any(|row| row.len() != header.columns.len())
-        {
+        if rows.iter().any(|row| row.len() != header.columns.len()) {
             return Err(Error::Malformed(
                 "a row has more or fewer cells than columns",
             ));
@@ -157,7 +155,7 @@ impl SignedResult {
         Ok(SignedResult {
             header,
             seed: bytes(&file.seed)?,
-            cells: file.rows.into_iter().flat_map(Cow::into_owned).collect(),
+            cells: rows.into_iter().flatten().collect(),
             versions: versions.collect::<Result<_, _>>()?,
             root: Hash(bytes(&file.root)?),
             signature: bytes(&file.signature)?,
@@ -328,10 +326,12 @@ fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Error> {
 }
 
 fn check_format(found: &str, wanted: &str) -> Result<(), Error> {
-    match found == wanted {
-        true => Ok(()),
-        false => Err(Error::Malformed("another format, or a later version")),
+    if found == wanted {
+        return Ok(());
     }
+    let name = wanted.trim_end_matches(|c: char| c.is_ascii_digit());
+    let version = found.strip_prefix(name).and_then(|v| v.parse().ok());
+    Err(version.map_or(Error::Malformed("another format"), Error::Version))
 }
 
 fn hashes(path: &[Hash]) -> Vec<Base64<'_>> {
@@ -345,6 +345,41 @@ fn path(texts: &[Base64<'_>]) -> Result<Vec<Hash>, Error> {
 fn bytes<const N: usize>(text: &Base64<'_>) -> Result<[u8; N], Error> {
     let bytes = text.0.as_ref().try_into();
     bytes.map_err(|_| Error::Malformed("bytes of another length"))
+}
+
+/// The cells as an array for each row.
+enum Rows<'a> {
+    /// To be written, with the number of columns.
+    Of(&'a Cells, usize),
+    Read(Vec<Vec<Cell>>),
+}
+
+impl Serialize for Rows<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Rows::Of(cells, columns) => {
+                let rows = 0..cells.len() / columns.max(&1);
+                serializer.collect_seq(rows.map(|row| Row(cells, row, *columns)))
+            }
+            Rows::Read(rows) => rows.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Rows<'_> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Vec::deserialize(deserializer).map(Rows::Read)
+    }
+}
+
+/// One of them.
+struct Row<'a>(&'a Cells, usize, usize);
+
+impl Serialize for Row<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Row(cells, row, columns) = self;
+        serializer.collect_seq(cells.row(*row, *columns))
+    }
 }
 
 /// Bytes that are base64 in JSON.

@@ -14,19 +14,22 @@
 
 mod binary;
 mod cell;
+mod cells;
 mod json;
 mod salts;
+mod tree;
 mod version;
 
 pub use cell::SignedCell;
+pub use cells::Cells;
 pub use version::{Ledger, Version};
 
 use crate::codec::Writer;
 use crate::sign::SIGNATURE_BYTES;
-use crate::tree::Tree;
 use crate::{Error, Hash, SigningKey, VerifyingKey};
 use cell::Shown;
 use salts::{salt, salts};
+use tree::Tree;
 
 /// Size in bytes of the seed for a result's salts.
 pub const SEED_BYTES: usize = 32;
@@ -35,10 +38,14 @@ pub const SALT_BYTES: usize = 16;
 /// Maximum size of a nonce.
 pub const NONCE_MAX: usize = 64;
 /// Prefix of what is signed, so that no other signature is valid for a result. (1 and 2 had salts
-/// that were hashes.)
-const MAGIC: &[u8; 8] = b"cfdres 3";
+/// that were hashes, 3 and 4 a binary tree.)
+const MAGIC: &[u8; 8] = b"cfdres 5";
 /// Prefix for results with row versions of ledger tables.
-const LEDGER_MAGIC: &[u8; 8] = b"cfdres 4";
+const LEDGER_MAGIC: &[u8; 8] = b"cfdres 6";
+/// First byte of a leaf's content: what it is of.
+const NULL: u8 = 0;
+const TEXT: u8 = 1;
+const VERSION: u8 = 2;
 
 /// Describes a result; all of it is signed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -85,7 +92,7 @@ pub type Cell = Option<String>;
 pub struct SignedResult {
     header: Header,
     seed: [u8; SEED_BYTES],
-    cells: Vec<Cell>,
+    cells: Cells,
     versions: Vec<Version>,
     root: Hash,
     signature: [u8; SIGNATURE_BYTES],
@@ -100,7 +107,7 @@ impl SignedResult {
     /// [`Error::Malformed`] if the nonce is too long, [`Error::Library`].
     pub fn sign(
         header: Header,
-        cells: Vec<Cell>,
+        cells: Cells,
         versions: Vec<Version>,
         seed: [u8; SEED_BYTES],
         key: &SigningKey,
@@ -155,10 +162,9 @@ impl SignedResult {
         &self.header
     }
 
-    /// Returns the rows.
-    pub fn rows(&self) -> impl Iterator<Item = &[Cell]> {
-        // A result without columns has no rows, but `chunks` needs a size.
-        self.cells.chunks(self.header.columns.len().max(1))
+    /// Returns the cells, row by row.
+    pub fn cells(&self) -> &Cells {
+        &self.cells
     }
 
     /// Returns one cell with its proof, which can be shown without the others.
@@ -169,8 +175,8 @@ impl SignedResult {
         let index = self.header.index(row, column)?;
         let tree = self.tree()?;
         let at = usize::try_from(row).map_err(|_| Error::Range)?;
-        let cell = self.rows().nth(at).and_then(|row| row.get(column));
-        let value = cell.ok_or(Error::Range)?.clone();
+        let cell = self.cells.row(at, self.header.columns.len()).nth(column);
+        let value = cell.ok_or(Error::Range)?.map(str::to_owned);
         let of = self.header.columns.get(column).and_then(|c| c.ledger);
         let shown = of
             .map(|ledger| self.shown(&tree, row, ledger))
@@ -184,7 +190,7 @@ impl SignedResult {
             column,
             value,
             salt: salt(&self.seed, index)?,
-            path: crate::tree::prove_inclusion(&tree, index, tree.size())?.path,
+            path: tree.path(index)?,
         })
     }
 }
@@ -197,7 +203,7 @@ impl SignedResult {
         Ok(Shown {
             version: self.version(row, ledger)?.clone(),
             salt: salt(&self.seed, index)?,
-            path: crate::tree::prove_inclusion(tree, index, tree.size())?.path,
+            path: tree.path(index)?,
         })
     }
 }
@@ -283,48 +289,49 @@ fn check_signature(
 fn tree(
     header: &Header,
     seed: &[u8; SEED_BYTES],
-    cells: &[Cell],
+    cells: &Cells,
     versions: &[Version],
 ) -> Result<Tree, Error> {
     let (columns, ledgers) = (header.columns.len(), header.ledgers.len());
-    let leaves = cells.len() + versions.len();
-    let mut salts = salts(seed, 0, leaves)?.into_iter();
-    let mut tree = Tree::with_capacity(leaves);
+    let count = cells.len() + versions.len();
+    let salts = salts(seed, 0, count)?;
+    let mut salts = salts.iter();
+    let mut leaves = Vec::with_capacity(count);
     let mut out = Writer::default();
     let mut versions = versions.chunks(ledgers.max(1));
-    for (row, cells) in (0u64..).zip(cells.chunks(columns.max(1))) {
-        for (at, cell) in cells.iter().enumerate() {
-            let salt = salts.next().ok_or(Error::Range)?;
-            let value = cell.as_deref().map(str::as_bytes);
-            tree.push(leaf(&mut out, &salt, row, at, value));
-        }
+    // A result without columns has no rows.
+    for row in 0..cells.len() / columns.max(1) {
         let shown = versions.next().unwrap_or_default();
-        for (at, version) in (columns..).zip(shown) {
+        let contents = cells.row(row, columns).map(Content::Cell);
+        for content in contents.chain(shown.iter().map(Content::Version)) {
             let salt = salts.next().ok_or(Error::Range)?;
-            tree.push(leaf(
-                &mut out,
-                &salt,
-                row,
-                at,
-                Some(&version.signed_bytes()),
-            ));
+            leaves.push(leaf(&mut out, salt, content));
         }
     }
-    Ok(tree)
+    Ok(Tree::of(leaves))
 }
 
+/// What a leaf is of.
+enum Content<'a> {
+    Cell(Option<&'a str>),
+    Version(&'a Version),
+}
+
+/// The hash of a leaf. Its position is not in its content: the path leads to no other one.
 /// `out`: where its bytes are written, instead of what is there.
-fn leaf(
-    out: &mut Writer,
-    salt: &[u8; SALT_BYTES],
-    row: u64,
-    at: usize,
-    value: Option<&[u8]>,
-) -> Hash {
+fn leaf(out: &mut Writer, salt: &[u8; SALT_BYTES], content: Content<'_>) -> Hash {
     out.clear();
     out.fixed(salt);
-    out.u64(row);
-    out.u64(at as u64);
-    out.optional(value);
+    match content {
+        Content::Cell(None) => out.u8(NULL),
+        Content::Cell(Some(text)) => {
+            out.u8(TEXT);
+            out.fixed(text.as_bytes());
+        }
+        Content::Version(version) => {
+            out.u8(VERSION);
+            version.write_signed(out);
+        }
+    }
     Hash::leaf(out.written())
 }

@@ -39,13 +39,11 @@ pub struct Version {
 }
 
 impl Version {
-    /// The bytes that the result's signature covers.
-    pub(super) fn signed_bytes(&self) -> Vec<u8> {
-        let mut out = Writer::default();
+    /// What the result's signature covers of it. The entry follows from its number and the log's
+    /// root, which the header has.
+    pub(super) fn write_signed(&self, out: &mut Writer) {
         out.u64(self.index);
         out.u8(u8::from(self.ended));
-        out.bytes(&self.entry);
-        out.finish()
     }
 
     /// Returns the entry, after verifying that the log contains it.
@@ -67,7 +65,8 @@ impl Version {
     }
 
     pub(super) fn write(&self, out: &mut Writer) {
-        out.bytes(&self.signed_bytes());
+        self.write_signed(out);
+        out.bytes(&self.entry);
         out.u64(self.path.len() as u64);
         for hash in &self.path {
             out.fixed(&hash.0);
@@ -75,10 +74,8 @@ impl Version {
     }
 
     pub(super) fn read(from: &mut Reader<'_>) -> Result<Version, Error> {
-        let mut signed = Reader::new(from.bytes()?);
-        let (index, ended) = (signed.u64()?, signed.boolean()?);
-        let entry = signed.bytes()?.to_vec();
-        signed.end()?;
+        let (index, ended) = (from.u64()?, from.boolean()?);
+        let entry = from.bytes()?.to_vec();
         let count = from.count(HASH_BYTES)?;
         let path = (0..count).map(|_| Ok(Hash(from.fixed()?)));
         Ok(Version {

@@ -154,6 +154,7 @@ pub fn schema() -> Schema {
 pub fn show(sql: &str, statement: &Statement) -> String {
     let seal = |secret: &Secret| -> Result<String, Infallible> {
         Ok(match &secret.form {
+            Form::Bytes(bytes) => format!("<<bytes:{}>>", String::from_utf8_lossy(bytes)),
             Form::Text(text, None) => format!("<<{}>>", String::from_utf8_lossy(text)),
             Form::Text(text, Some(code)) => format!(
                 "<<~{}:{}>>",
