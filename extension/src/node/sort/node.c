@@ -268,8 +268,11 @@ tell_neighbour(CfdSortState *state, int64 place)
 	state->told = place;
 }
 
-/* Has the memory of rows that follow fetched: they were read in another order than they are returned in. */
-static inline void
+/*
+ * Has the memory of rows that follow fetched: they were read in another order than they are returned
+ * in. It is always inline, because GCC removes calls of a function that does nothing else.
+ */
+static pg_attribute_always_inline void
 cfd_sort_fetch(const CfdSortState *state, int64 place)
 {
 	if (state->order == NULL || place + 2 * ROWS_AHEAD >= state->count)
