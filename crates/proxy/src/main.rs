@@ -20,6 +20,7 @@ mod listener;
 mod live;
 mod logging;
 mod metrics;
+mod quiet;
 mod reconnect;
 mod relay;
 mod session;

@@ -277,9 +277,10 @@ async fn send(
         way.flushed = true;
         return Ok(0);
     }
-    match stream.write_buf(bytes).await? {
+    match stream.write(bytes).await? {
         0 => Err(std::io::ErrorKind::WriteZero.into()),
         n => {
+            bytes.advance(n);
             way.flushed = !way.encrypted;
             Ok(n as u64)
         }

@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use crate::admin;
 use crate::authentication::{self, Origin};
 use crate::dial::{Dialled, dial};
+use crate::quiet::Quiet;
 use crate::reconnect::Link;
 use crate::relay;
 use crate::session::Core;
@@ -37,7 +38,7 @@ struct Arrival {
 }
 
 impl Arrival {
-    fn of(client: Client) -> Arrival {
+    fn of(client: Client) -> std::io::Result<Arrival> {
         let mut origin = Origin::default();
         let (stream, address): (Box<dyn Stream>, _) = match client {
             Client::Tcp(stream, address) => (Box::new(stream), Some(address)),
@@ -45,14 +46,14 @@ impl Arrival {
                 let uid = stream.peer_cred().map(|peer| Uid::from_raw(peer.uid()));
                 let user = uid.ok().and_then(|uid| User::from_uid(uid).ok().flatten());
                 origin.peer = user.map(|user| user.name);
-                (Box::new(stream), None)
+                (Box::new(Quiet::new(stream)?), None)
             }
         };
-        Arrival {
+        Ok(Arrival {
             stream,
             address,
             origin,
-        }
+        })
     }
 
     fn is_local(&self) -> bool {
@@ -94,7 +95,9 @@ impl Wish {
 
 /// Serves one accepted connection.
 pub async fn serve(shared: Arc<Shared>, client: Client, mut stop: watch::Receiver<bool>) {
-    let mut arrival = Arrival::of(client);
+    let Ok(mut arrival) = Arrival::of(client) else {
+        return;
+    };
     let first = timeout(PATIENCE, first_packet(&shared, &mut arrival)).await;
     let Ok(Some((packet, raw))) = first else {
         return;

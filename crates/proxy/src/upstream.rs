@@ -29,6 +29,7 @@ use tokio_rustls::rustls::{
 };
 
 use crate::config::{Config, SslMode, Upstream};
+use crate::quiet::Quiet;
 use crate::sockets::{Connection, Stream};
 use crate::tls::{certificates, roots};
 
@@ -137,7 +138,7 @@ impl Server {
                     None => plain(stream),
                 }
             }
-            Upstream::Unix(path) => plain(UnixStream::connect(path).await?),
+            Upstream::Unix(path) => plain(Quiet::new(UnixStream::connect(path).await?)?),
         };
         connection.stream.write_all(first).await?;
         connection.stream.flush().await?;

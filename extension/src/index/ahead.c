@@ -185,11 +185,3 @@ cfd_ahead_array(IndexScanDesc scan, bool all)
 	if (group->count > 1)
 		cfd_arms_ask(group);
 }
-
-bool
-cfd_ahead_asked(IndexScanDesc scan)
-{
-	const CfdArms *group = cfd_arms_of(scan);
-
-	return group != NULL && group->asked;
-}

@@ -7,8 +7,8 @@
  * an array condition (IN) runs once per element, and the inner scan of a
  * nested loop once per outer row. Before the first of them runs, all of them
  * descend the tree side by side. That takes one round trip per level of the
- * tree, instead of one per level and scan. The keeper's answers are stored as
- * known facts (known/known.h), which the scans find when they search.
+ * tree, instead of one per level and scan. The scans find the answers when
+ * they search (arms.h).
  *
  * Invariants: only what the scans of the statement will ask is asked in
  * advance, and for arrays at most twice as much; an answer is used only for
@@ -32,12 +32,6 @@ extern void cfd_ahead_scan(IndexScanDesc scan);
  * will reach every element.
  */
 extern void cfd_ahead_array(IndexScanDesc scan, bool all);
-/*
- * Whether this scan was covered by a batched search. If so, the known facts
- * are about single pages.
- */
-extern bool cfd_ahead_asked(IndexScanDesc scan);
-
 /* ---------- outer rows of nested loops (outer.c) ---------- */
 
 struct CfdArms;

@@ -4,8 +4,8 @@
  *
  * The pages of a level are read one after the other. One message then asks
  * about all of them, each page once for all arms that are on it. No lock is
- * held while the keeper is asked. If a page changes meanwhile, its keys
- * differ, and the scan asks again.
+ * held while the keeper is asked. If a page changes meanwhile, nothing is known
+ * of its new keys, and PostgreSQL's comparisons ask.
  *
  * Invariant: as in ahead.h.
  */
@@ -18,6 +18,7 @@
 #include "miscadmin.h"
 #include "program/registry.h"
 #include "session/channel.h"
+#include "session/pins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -40,8 +41,8 @@ typedef struct CfdQuestion
 	const CfdArmValue *lead;	/* equality values shared by all its arms */
 	int			values;
 	CfdArmValue value[CFD_SEARCH_VALUES_MAX];
-	uint32		less[CFD_SEARCH_VALUES_MAX];
-	uint32		up_to[CFD_SEARCH_VALUES_MAX];
+	int			leads;
+	CfdPlace	place[CFD_SEARCH_VALUES_MAX];	/* of the equality values, then of these */
 	bool		answered;
 	struct CfdQuestion *older;
 } CfdQuestion;
@@ -56,7 +57,7 @@ cfd_arms_make(MemoryContext context, int room)
 {
 	CfdArms    *made = MemoryContextAllocZero(context, sizeof(CfdArms));
 
-	made->context = made->known.context = context;
+	made->context = context;
 	made->arms = MemoryContextAllocZero(context, sizeof(CfdArm) * room);
 	made->room = room;
 	made->columns = 1;
@@ -67,7 +68,6 @@ cfd_arms_make(MemoryContext context, int room)
 static void
 forget_arms(void *arg)
 {
-	cfd_known_end(&((CfdArms *) arg)->known);
 	for (CfdArms **at = &groups; *at != NULL; at = &(*at)->next)
 	{
 		if (*at == arg)
@@ -91,9 +91,9 @@ cfd_arms_add(CfdArms *group)
 void
 cfd_arms_clear(CfdArms *group)
 {
-	cfd_known_end(&group->known);
 	MemoryContextReset(group->asking);
 	group->asked = false;
+	group->found = 0;
 	memset(group->arms, 0, sizeof(CfdArm) * group->count);
 	group->count = 0;
 }
@@ -214,6 +214,7 @@ question_for(const CfdArms *group, const CfdArm *arm, CfdQuestion *page, CfdQues
 	*copy = *page;
 	copy->values = 0;
 	copy->lead = arm->lead;
+	copy->leads = group->columns - 1;
 	copy->older = *questions;
 	*questions = copy;
 	return copy;
@@ -234,6 +235,7 @@ add_questions(CfdArms *group, BlockNumber block, Buffer buffer, CfdQuestion **qu
 		if (page == NULL)
 		{
 			arm->block = P_NONE;
+			arm->pages = NULL;
 			continue;
 		}
 		arm->asked = question_for(group, arm, page, questions);
@@ -251,21 +253,16 @@ put_sought(StringInfo body, const CfdArmValue *value, uint32 flags)
 	appendBinaryStringInfo(body, (char *) &sought, sizeof(sought));
 }
 
-/*
- * Processes the answer to a question. It becomes known facts if the keeper
- * knew all keys.
- */
+/* Processes the answer to a question, if the keeper knew all keys. */
 static void
-take_places(CfdArms *group, CfdQuestion *question, const CfdWirePlace *places)
+take_places(CfdQuestion *question, const CfdWirePlace *places)
 {
-	int			leads = group->columns - 1;
+	int			leads = question->leads;
 	uint32		begin = 0;
 	uint32		end = question->count;
 
 	for (int i = 0; i < leads + question->values; i++)
 	{
-		uint32		column = Min(i, leads);
-		const CfdArmValue *value = i < leads ? &question->lead[i] : &question->value[i - leads];
 		uint32		less = places[i].less;
 		uint32		up_to = places[i].up_to;
 
@@ -274,21 +271,16 @@ take_places(CfdArms *group, CfdQuestion *question, const CfdWirePlace *places)
 			return;
 		if (less > up_to || less < begin || up_to > end)
 			cfd_violation("impossible place of a value");
+		question->place[i] = (CfdPlace) {less, up_to};
 		/*
 		 * A value is searched for only among the keys that equal the preceding
 		 * values.
 		 */
-		cfd_known_put_place(&group->known, value->program, value->fid,
-							question->keys + column * question->count + begin, end - begin,
-							less - begin, up_to - begin);
 		if (i < leads)
 		{
 			begin = less;
 			end = up_to;
-			continue;
 		}
-		question->less[i - leads] = less;
-		question->up_to[i - leads] = up_to;
 	}
 	question->answered = true;
 }
@@ -333,7 +325,7 @@ ask_some(CfdArms *group, CfdQuestion *questions)
 	places = read.places;
 	for (CfdQuestion *at = questions; at != rest; at = at->older)
 	{
-		take_places(group, at, places);
+		take_places(at, places);
 		places += leads + at->values;
 	}
 	pfree(body.data);
@@ -347,17 +339,38 @@ static BlockNumber
 next_page(const CfdArm *arm)
 {
 	const CfdQuestion *question = arm->asked;
+	const CfdPlace *place;
 	int			before;
 
 	if (question == NULL || !question->answered)
 		return P_NONE;
-	before = arm->behind_equals ? question->up_to[arm->at] : question->less[arm->at];
+	place = &question->place[question->leads + arm->at];
+	before = arm->behind_equals ? place->up_to : place->less;
 	/* On a leaf, follow the range to its end. */
 	if (question->leaf)
-		before = question->up_to[arm->at + arm->count - 1];
+		before = place[arm->count - 1].up_to;
 	if (question->next != P_NONE && question->count > 0 && before == question->count)
 		return question->next;	/* beyond the high key */
 	return question->leaf ? P_NONE : question->children[Min(before, question->items)];
+}
+
+/* Adds the page that an arm is on to those that it has come to; forgets all of them if it is not known. */
+static void
+note_page(CfdArm *arm)
+{
+	CfdArmPage *page;
+
+	if (arm->last == NULL)
+		arm->last = &arm->pages;
+	if (arm->asked == NULL || !arm->asked->answered)
+	{
+		arm->pages = NULL;
+		return;
+	}
+	page = palloc(sizeof(CfdArmPage));
+	*page = (CfdArmPage) {.block = arm->asked->block,.question = arm->asked,.at = arm->at};
+	*arm->last = page;
+	arm->last = &page->next;
 }
 
 /*
@@ -387,6 +400,8 @@ take_step(CfdArms *group, Buffer root)
 	{
 		CfdArm	   *arm = &group->arms[i];
 
+		if (arm->asked != NULL)
+			note_page(arm);
 		arm->block = next_page(arm);
 		arm->asked = NULL;
 	}
@@ -400,7 +415,7 @@ cfd_arms_ask(CfdArms *group)
 	Buffer		root;
 
 	group->asked = true;
-	cfd_known_begin(&group->known);
+	group->sweeps = cfd_sweeps();
 	root = CFD_BT_ROOT(group->index);
 	/* An index without a root page is empty. */
 	if (BufferIsValid(root))
@@ -412,4 +427,67 @@ cfd_arms_ask(CfdArms *group)
 			CHECK_FOR_INTERRUPTS();
 	}
 	MemoryContextSwitchTo(before);
+}
+
+/* ---------- answers ---------- */
+
+static bool
+has_values(const CfdArms *group, const CfdArm *arm, const CfdWanted *wanted, int count)
+{
+	int			leads = group->columns - 1;
+
+	if (count != leads + arm->count)
+		return false;
+	for (int i = 0; i < count; i++)
+	{
+		const CfdArmValue *value = i < leads ? &arm->lead[i] : &arm->values[i - leads];
+
+		if (wanted[i].fid != value->fid || wanted[i].program != value->program || wanted[i].descending)
+			return false;
+	}
+	return true;
+}
+
+const CfdArmPage *
+cfd_arms_pages(CfdArms *group, const CfdWanted *wanted, int starts, int count, bool behind_equals)
+{
+	if (!group->asked || starts != group->columns || group->sweeps != cfd_sweeps())
+		return NULL;
+	/* The scans begin in the order of the arms, as a rule. */
+	for (int i = 0; i < group->count; i++)
+	{
+		int			number = (group->found + i) % group->count;
+		const CfdArm *arm = &group->arms[number];
+
+		if (!has_values(group, arm, wanted, count))
+			continue;
+		group->found = number;
+		for (const CfdArmPage *at = arm->pages; at != NULL && arm->behind_equals != behind_equals; at = at->next)
+		{
+			const CfdPlace *place = &at->question->place[group->columns - 1 + at->at];
+
+			/* Behind the equal keys begins another page. */
+			if (!at->question->leaf && place->less < place->up_to)
+				return NULL;
+		}
+		return arm->pages;
+	}
+	return NULL;
+}
+
+void
+cfd_arms_compared(const CfdArmPage *at, CfdWanted *wanted, int count, CfdCompared *to)
+{
+	const CfdQuestion *question = at->question;
+
+	*to = (CfdCompared) {
+		.wanted = wanted,
+		.items = question->items,
+		.count = question->count,
+		.leaf = question->leaf,
+		.fids = question->keys
+	};
+	/* The second bound of a range is placed on leaves only. */
+	for (int i = 0; i < (question->leaf ? count : question->leads + 1); i++)
+		wanted[i].place = question->place[i < question->leads ? i : i + at->at];
 }

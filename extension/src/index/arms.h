@@ -5,8 +5,9 @@
  * A caller that knows several scans in advance (ahead.c: the arms of an OR or
  * the elements of an array; outer.c: the outer rows of a nested loop) makes an
  * arm of each and lets them descend together. That takes one round trip per
- * level of the tree, instead of one per level and scan. The keeper's answers
- * are known facts (known/known.h) as long as the group's scope lives.
+ * level of the tree, instead of one per level and scan. When one of the scans
+ * begins, search.c makes known facts of the answers for its arm, without
+ * reading the pages again.
  *
  * Invariant: as in ahead.h.
  */
@@ -15,8 +16,7 @@
 
 #include "postgres.h"
 #include "access/genam.h"
-#include "index/pages.h"
-#include "known/known.h"
+#include "index/compared.h"
 #include "utils/relcache.h"
 
 /* A value, and the program that compares keys with it. */
@@ -25,6 +25,15 @@ typedef struct CfdArmValue
 	CfdFid		fid;
 	uint16		program;
 } CfdArmValue;
+
+/* A page that an arm has come to. */
+typedef struct CfdArmPage
+{
+	BlockNumber block;
+	const struct CfdQuestion *question;
+	int			at;				/* the arm's first value in it */
+	struct CfdArmPage *next;
+} CfdArmPage;
 
 typedef struct CfdArm
 {
@@ -36,6 +45,8 @@ typedef struct CfdArm
 	BlockNumber block;			/* current page; P_NONE: finished */
 	struct CfdQuestion *asked;	/* question asked for it there; `at` is its first value in it */
 	int			at;
+	CfdArmPage *pages;			/* the pages so far, if all questions were answered */
+	CfdArmPage **last;
 } CfdArm;
 
 /* The arms of a BitmapOr, of some elements of an array, or of some outer rows. */
@@ -49,7 +60,8 @@ typedef struct CfdArms
 	int			count;
 	CfdArm	   *arms;
 	bool		asked;
-	CfdScope	known;			/* positions of the arms' values in the pages visited */
+	uint64		sweeps;			/* number of sweeps when they were asked */
+	int			found;			/* the arm that was found last */
 	MemoryContext asking;		/* memory of questions and their keys */
 
 	IndexScanDesc scan;			/* scan whose array it is, or NULL */
@@ -76,6 +88,14 @@ extern void cfd_arms_ask(CfdArms *group);
  * outer rows; otherwise NULL.
  */
 extern CfdArms *cfd_arms_of(IndexScanDesc scan);
+/*
+ * The pages that the arm with these values has come to, the root first; NULL if there is no such arm,
+ * if it did not get to the end, or if PostgreSQL will perhaps go to other pages.
+ */
+extern const CfdArmPage *cfd_arms_pages(CfdArms *group, const CfdWanted *wanted, int starts, int count,
+										bool behind_equals);
+/* Shows such a page, and sets the places of the values on it. */
+extern void cfd_arms_compared(const CfdArmPage *at, CfdWanted *wanted, int count, CfdCompared *to);
 /*
  * Connects the inner scan of a plan with the groups of outer rows that will
  * start it.

@@ -32,6 +32,9 @@ typedef struct Row
 	bool		alive;
 } Row;
 
+/* Distance at which a row's memory is fetched. */
+#define ROWS_AHEAD 16
+
 struct CfdBuild
 {
 	Relation	index;
@@ -331,6 +334,21 @@ order_rows(CfdBuild *build, const uint32 *ranks, uint32 distinct)
 	return order;
 }
 
+/* Has the memory of rows that follow fetched: they were read in another order than they are passed on in. */
+static inline void
+cfd_build_fetch(const CfdBuild *build, const uint32 *order, uint32 at)
+{
+	uint32		row;
+
+	if (build->count - at <= 2 * ROWS_AHEAD)
+		return;
+	row = order[at + 2 * ROWS_AHEAD];
+	__builtin_prefetch(&build->rows[row]);
+	__builtin_prefetch(values_of(build, row));
+	__builtin_prefetch(nulls_of(build, row));
+	cfd_row_order_fetch(build->order, values_of(build, order[at + ROWS_AHEAD]));
+}
+
 /* Has the rows in memory ranked and passes them on in rank order. */
 static void
 hand_on_sorted(CfdBuild *build)
@@ -351,6 +369,7 @@ hand_on_sorted(CfdBuild *build)
 	cfd_row_order_tell(build->order);
 	for (uint32 i = 0; i < build->count; i++)
 	{
+		cfd_build_fetch(build, order, i);
 		cfd_build_hand_on(build, order[i]);
 		CHECK_FOR_INTERRUPTS();
 	}

@@ -342,6 +342,16 @@ cfd_row_order_place(CfdRowOrder *order, const Datum *values, const bool *nulls, 
 	}
 }
 
+void
+cfd_row_order_fetch(const CfdRowOrder *order, const Datum *values)
+{
+	for (int i = 0; i < order->key_count; i++)
+	{
+		if (order->keys[i].type != 0)
+			cfd_map_fetch(&order->keys[i].map, DatumGetUInt64(values[i]));
+	}
+}
+
 /* ---------- comparisons ---------- */
 
 static bool

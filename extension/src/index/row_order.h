@@ -42,6 +42,8 @@ extern void cfd_row_order_add_again(CfdRowOrder *order, const Datum *values, con
 extern const uint32 *cfd_row_order_rank(CfdRowOrder *order, uint32 *distinct);
 /* Records the rank of a row, so that its values can be compared from now on. */
 extern void cfd_row_order_place(CfdRowOrder *order, const Datum *values, const bool *nulls, uint32 rank);
+/* Has fetched from memory what comparisons of these values will need. */
+extern void cfd_row_order_fetch(const CfdRowOrder *order, const Datum *values);
 /* Discards the order and deletes its memory context: the rows will not be ranked. */
 extern void cfd_row_order_drop(CfdRowOrder *order);
 

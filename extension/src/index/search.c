@@ -9,7 +9,8 @@
 #include "postgres.h"
 
 #include "access/nbtree.h"
-#include "index/ahead.h"
+#include "index/arms.h"
+#include "index/compared.h"
 #include "index/pages.h"
 #include "index/remembered.h"
 #include "index/search.h"
@@ -26,31 +27,11 @@
 /* Maximum number of requests for one descent: levels, and steps to the right. */
 #define STEPS_MAX 32
 
-/* The keys of a page that equal a value; if there are none, where they would be. */
-typedef struct Place
-{
-	int			less;			/* number of smaller keys */
-	int			up_to;			/* number of smaller or equal keys */
-} Place;
-
-/* What a scan searches for in a column of the index. */
-typedef struct Wanted
-{
-	AttrNumber	column;
-	bool		descending;
-	CfdFid		fid;			/* 0: not protected */
-	uint16		program;		/* compares a key with it */
-	Datum		plain;
-	StrategyNumber strategy;	/* of the condition */
-	Place		found;			/* among the keys of the request that equal the previous values */
-	Place		place;			/* the same on the current page */
-} Wanted;
-
 /*
  * PostgreSQL descends by the first "starts" of them, column by column; they may be followed by the
  * other bound of the last column's range.
  */
-static Wanted wanted[WANTED_MAX];
+static CfdWanted wanted[WANTED_MAX];
 static int	wanted_count = 0;
 static int	starts = 0;
 /* Whether any of them is protected. */
@@ -60,6 +41,8 @@ static ItemPointer tie = NULL;
 static CfdPages pages;
 /* The page of these that is examined. */
 static CfdKeys *page = &pages.page[0];
+/* The same, or a page that an arm has come to. */
+static CfdCompared compared;
 
 /* Starts another search: discards the known facts of the last one. */
 static void
@@ -74,29 +57,22 @@ begin_search(void)
 /* ---------- pages ---------- */
 
 static void
-place_plain(Relation index, Wanted *value, Place within)
+place_plain(Relation index, CfdWanted *value, CfdPlace within)
 {
 	value->found = within;
 	cfd_pages_place_plain(&pages, index, value->column, value->plain, &value->found.less, &value->found.up_to);
 }
 
-/* Whether this is the second bound of a range. */
-static inline bool
-is_beside(int number)
-{
-	return number > 0 && wanted[number].column == wanted[number - 1].column;
-}
-
 /*
- * Whether the places of all values are already known facts (index/ahead.h), for each column among
+ * Whether the places of all values are already known facts (index/insertion.h), for each column among
  * the keys that equal the previous values.
  */
 static bool
-place_known(int first, int end, Place within, const CfdFid *keys)
+place_known(int first, int end, CfdPlace within, const CfdFid *keys)
 {
 	int			rows = within.up_to - within.less;
-	Place		among = {0, rows};
-	Place		found = among;
+	CfdPlace	among = {0, rows};
+	CfdPlace	found = among;
 
 	if (cfd_known_kinds[CFD_FACT_PLACE] == 0)
 		return false;
@@ -105,7 +81,7 @@ place_known(int first, int end, Place within, const CfdFid *keys)
 		uint32		less = 0;
 		uint32		up_to = 0;
 
-		if (i > first && !is_beside(i))
+		if (i > first && !cfd_is_beside(wanted, i))
 		{
 			keys += rows;
 			among = found;
@@ -116,8 +92,8 @@ place_known(int first, int end, Place within, const CfdFid *keys)
 			 !cfd_known_place(wanted[i].program, wanted[i].fid, keys + among.less, among.up_to - among.less,
 							  &less, &up_to)))
 			return false;
-		found = (Place) {among.less + less, among.less + up_to};
-		wanted[i].found = (Place) {within.less + found.less, within.less + found.up_to};
+		found = (CfdPlace) {among.less + less, among.less + up_to};
+		wanted[i].found = (CfdPlace) {within.less + found.less, within.less + found.up_to};
 	}
 	return true;
 }
@@ -129,7 +105,7 @@ place_known(int first, int end, Place within, const CfdFid *keys)
  * reports the error.
  */
 static bool
-place_protected(Relation index, int first, int end, Place within)
+place_protected(Relation index, int first, int end, CfdPlace within)
 {
 	static CfdFid keys[WANTED_MAX * lengthof(pages.key)];
 	CfdSearchBody body;
@@ -145,9 +121,9 @@ place_protected(Relation index, int first, int end, Place within)
 		CfdWireSought *sought = &body.sought[i - first];
 
 		sought->program = wanted[i].program;
-		sought->flags = (wanted[i].descending ? CFD_SEARCH_DESCENDING : 0) | (is_beside(i) ? CFD_SEARCH_BESIDE : 0);
+		sought->flags = (wanted[i].descending ? CFD_SEARCH_DESCENDING : 0) | (cfd_is_beside(wanted, i) ? CFD_SEARCH_BESIDE : 0);
 		sought->fid = wanted[i].fid;
-		for (int key = within.less; key < within.up_to && !is_beside(i); key++)
+		for (int key = within.less; key < within.up_to && !cfd_is_beside(wanted, i); key++)
 			*to++ = cfd_key_fid(index, pages.key[key], wanted[i].column);
 	}
 	if (place_known(first, end, within, keys))
@@ -165,14 +141,14 @@ place_protected(Relation index, int first, int end, Place within)
 			return false;
 		if (less > up_to || up_to > rows)
 			cfd_violation("impossible place of a value");
-		wanted[i].found = (Place) {within.less + less, within.less + up_to};
+		wanted[i].found = (CfdPlace) {within.less + less, within.less + up_to};
 	}
 	return true;
 }
 
 /* The same for all protected values on the first page, which the keeper remembers from now on. */
 static bool
-place_remembered(Relation index, CfdDescent *descent, Place within)
+place_remembered(Relation index, CfdDescent *descent, CfdPlace within)
 {
 	const CfdWirePlace *places;
 
@@ -185,7 +161,7 @@ place_remembered(Relation index, CfdDescent *descent, Place within)
 	{
 		if (places->less == CFD_SEARCH_UNKNOWN)
 			return false;
-		wanted[i].found = (Place) {places->less, places->up_to};
+		wanted[i].found = (CfdPlace) {places->less, places->up_to};
 	}
 	return true;
 }
@@ -194,7 +170,7 @@ place_remembered(Relation index, CfdDescent *descent, Place within)
 static bool
 place_values(Relation index, int count, CfdDescent *descent)
 {
-	Place		within = {0, pages.keys};
+	CfdPlace	within = {0, pages.keys};
 
 	for (int i = 0; i < count;)
 	{
@@ -219,74 +195,23 @@ place_values(Relation index, int count, CfdDescent *descent)
 
 /* Makes a page the current one, and finds the values' places on it from those among all keys. */
 static void
-cfd_search_look_at(CfdKeys *at, int count)
+cfd_search_look_at(Relation index, CfdKeys *at, int count)
 {
 	page = at;
+	compared = (CfdCompared) {
+		.wanted = wanted,
+		.items = at->items,
+		.count = at->count,
+		.leaf = at->level == 0,
+		.page = at,
+		.index = index
+	};
 	for (int i = 0; i < count; i++)
-		wanted[i].place = (Place) {cfd_page_place(page, wanted[i].found.less),
+		wanted[i].place = (CfdPlace) {cfd_page_place(page, wanted[i].found.less),
 		cfd_page_place(page, wanted[i].found.up_to)};
 }
 
-/* ---------- PostgreSQL's comparisons ---------- */
-
-/*
- * Stores how a key of the page compares with the first "count" values, up to the first column that
- * differs.
- */
-static void
-remember_key(Relation index, int number, int count)
-{
-	Place		within = {0, page->count};
-
-	for (int i = 0; i < count; i++)
-	{
-		Wanted	   *value = &wanted[i];
-		int			order = number < value->place.less ? -1 : number < value->place.up_to ? 0 : 1;
-
-		if (number < within.less || number >= within.up_to)
-			return;
-		if (value->fid != 0)
-		{
-			CfdFid		key = cfd_key_fid(index, cfd_page_key(page, number), value->column);
-
-			if (key != CFD_SEARCH_BELOW && key != CFD_SEARCH_ABOVE)
-				cfd_known_put_order(&cfd_known[CFD_SCOPE_SEARCH], value->program, key, value->fid,
-									CFD_ORDER_LESS << ((value->descending ? -order : order) + 1));
-		}
-		if (i + 1 < count && !is_beside(i + 1))
-			within = value->place;
-	}
-}
-
-static void
-remember_keys(Relation index, int first, int last)
-{
-	for (int i = Max(first, 0); i <= Min(last, page->count - 1); i++)
-		remember_key(index, i, wanted_count);
-}
-
-/* Stores the comparisons of PostgreSQL's binary search for the key after the first "before". */
-static void
-remember_path(Relation index, int before, int count)
-{
-	int			shift = page->level == 0 ? 0 : 1;
-	int			low = 0;
-	int			high = page->items + shift;
-
-	while (low < high)
-	{
-		int			middle = low + (high - low) / 2;
-
-		if (middle >= shift)
-			remember_key(index, middle - shift, count);
-		if (middle - shift < before)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (page->count > page->items)
-		remember_key(index, page->items, count);
-}
+/* ---------- descents ---------- */
 
 /* Number of keys on the page before the position from which PostgreSQL continues. */
 static int
@@ -313,7 +238,7 @@ go_down(Relation index, bool behind_equals, bool at_end, int placed)
 	{
 		int			before;
 
-		cfd_search_look_at(at, placed);
+		cfd_search_look_at(index, at, placed);
 		before = place_of_descent(index, behind_equals, at_end);
 		cfd_pages_reached(index, page);
 		if (page->next != P_NONE && page->count > 0 && before == page->count)
@@ -323,7 +248,7 @@ go_down(Relation index, bool behind_equals, bool at_end, int placed)
 		else
 			next = cfd_page_child(page, before);
 		if (starts > 0)
-			remember_path(index, before, starts);
+			cfd_compared_path(&compared, before, starts);
 	}
 	return next;
 }
@@ -351,15 +276,15 @@ begin_descent(CfdDescent *descent)
 
 /*
  * Descends to the leaf to which PostgreSQL will descend, by the first "starts" values, or, if there
- * are none, to the first or last leaf. Stores the comparisons on the way. "below" allows reading
- * pages together with the one above. Returns false if the places on this leaf are not known.
+ * are none, to the first or last leaf. Stores the comparisons on the way. Returns false if the
+ * places on this leaf are not known.
  */
 static bool
-cfd_search_descend(Relation index, bool behind_equals, bool at_end, bool below)
+cfd_search_descend(Relation index, bool behind_equals, bool at_end)
 {
 	Buffer		buffer = CFD_BT_ROOT(index);
 	CfdDescent	descent;
-	bool		remembers = below && begin_descent(&descent);
+	bool		remembers = begin_descent(&descent);
 
 	for (int steps = 0; BufferIsValid(buffer) && steps < STEPS_MAX; steps++)
 	{
@@ -367,7 +292,7 @@ cfd_search_descend(Relation index, bool behind_equals, bool at_end, bool below)
 		int			placed = 0;
 		bool		named;
 
-		cfd_pages_read(&pages, index, buffer, starts > 0 && below);
+		cfd_pages_read(&pages, index, buffer, starts > 0);
 		if (pages.page[0].ignore)
 			return false;
 		if (starts > 0)
@@ -389,7 +314,7 @@ cfd_search_descend(Relation index, bool behind_equals, bool at_end, bool below)
 				return true;
 			if (!place_values(index, wanted_count, NULL))
 				return false;
-			cfd_search_look_at(page, wanted_count);
+			cfd_search_look_at(index, page, wanted_count);
 			return true;
 		}
 		CHECK_FOR_INTERRUPTS();
@@ -408,7 +333,7 @@ static bool
 want(Relation index, AttrNumber column, Datum argument, Oid type, StrategyNumber strategy)
 {
 	Oid			own = index->rd_opcintype[column - 1];
-	Wanted	   *value = &wanted[wanted_count];
+	CfdWanted  *value = &wanted[wanted_count];
 
 	if (wanted_count == WANTED_MAX)
 		return false;
@@ -490,27 +415,63 @@ is_behind_equals(bool forward)
 
 /* Stores the comparisons with the keys of a leaf from "begin" on, whose rows will be read. */
 static void
-remember_rows(Relation index, bool forward, int begin)
+remember_rows(bool forward, int begin)
 {
-	Place		end = {0, page->count};
+	CfdPlace	end = {0, compared.count};
 
 	if (wanted_count > starts || (starts > 0 && wanted[starts - 1].strategy == BTEqualStrategyNumber))
 		end = wanted[wanted_count - 1].place;
 	if (forward)
 	{
-		remember_keys(index, begin - 1, end.up_to);
+		cfd_compared_keys(&compared, begin - 1, end.up_to, wanted_count);
 		/* If all rows before it qualify, PostgreSQL compares the high key, too. */
-		if (end.up_to >= page->items)
-			remember_keys(index, page->items, page->items);
+		if (end.up_to >= compared.items)
+			cfd_compared_keys(&compared, compared.items, compared.items, wanted_count);
 	}
 	else
-		remember_keys(index, end.less - 1, begin);
+		cfd_compared_keys(&compared, end.less - 1, begin, wanted_count);
+}
+
+/* The first page that an arm with these values has come to (index/ahead.h); NULL: there is no such arm. */
+static const CfdArmPage *
+pages_of_arm(IndexScanDesc scan, bool behind_equals)
+{
+	CfdArms    *group = cfd_arms_of(scan);
+
+	return group == NULL ? NULL : cfd_arms_pages(group, wanted, starts, wanted_count, behind_equals);
+}
+
+/* Stores the comparisons of a descent that an arm has made already. */
+static void
+follow_arm(const CfdArmPage *at, bool forward, bool behind_equals)
+{
+	for (; at != NULL; at = at->next)
+	{
+		CfdPlace	found;
+		int			begin;
+
+		cfd_arms_compared(at, wanted, wanted_count, &compared);
+		found = wanted[starts - 1].place;
+		begin = behind_equals ? found.up_to : found.less;
+		cfd_compared_path(&compared, begin, compared.leaf ? wanted_count : starts);
+		if (!compared.leaf)
+		{
+			/* A key that has lost its further columns equals the value, but is below its rows. */
+			if (begin < found.up_to)
+				cfd_compared_path(&compared, begin + 1, starts);
+			continue;
+		}
+		remember_rows(forward, begin);
+		if (begin < compared.items)
+			return;
+	}
 }
 
 void
 cfd_search_before_first(IndexScanDesc scan, bool forward)
 {
 	Relation	index = scan->indexRelation;
+	const CfdArmPage *arm;
 	bool		behind_equals;
 	int			begin;
 
@@ -518,12 +479,18 @@ cfd_search_before_first(IndexScanDesc scan, bool forward)
 	if (!searching)
 		return;
 	behind_equals = is_behind_equals(forward);
-	if (!cfd_search_descend(index, behind_equals, !forward, !cfd_ahead_asked(scan)))
+	arm = pages_of_arm(scan, behind_equals);
+	if (arm != NULL)
+	{
+		follow_arm(arm, forward, behind_equals);
+		return;
+	}
+	if (!cfd_search_descend(index, behind_equals, !forward))
 		return;
 	begin = place_of_descent(index, behind_equals, !forward);
 	if (starts > 0)
-		remember_path(index, begin, wanted_count);
-	remember_rows(index, forward, begin);
+		cfd_compared_path(&compared, begin, wanted_count);
+	remember_rows(forward, begin);
 }
 
 void
@@ -539,40 +506,26 @@ cfd_search_before_next(IndexScanDesc scan, bool forward)
 	want_keys(scan, forward);
 	if (!searching)
 		return;
+	for (const CfdArmPage *at = pages_of_arm(scan, is_behind_equals(forward)); at != NULL; at = at->next)
+	{
+		if (at->block != so->currPos.nextPage)
+			continue;
+		cfd_arms_compared(at, wanted, wanted_count, &compared);
+		remember_rows(true, 0);
+		return;
+	}
 	cfd_pages_read(&pages, index, _bt_getbuf(index, so->currPos.nextPage, BT_READ), false);
 	page = &pages.page[0];
 	if (page->ignore || !place_values(index, wanted_count, NULL))
 		return;
-	cfd_search_look_at(page, wanted_count);
-	remember_rows(index, true, 0);
-}
-
-/*
- * The comparisons after PostgreSQL has found no row with the key: it continues from the first equal
- * one.
- */
-static void
-remember_second_search(Relation index, Place equal)
-{
-	int			low = equal.less;
-	int			high = cfd_page_greater_seen(page, equal.less, equal.up_to);
-
-	while (low < high)
-	{
-		int			middle = low + (high - low) / 2;
-
-		remember_key(index, middle, wanted_count);
-		if (middle < equal.up_to)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	cfd_search_look_at(index, page, wanted_count);
+	remember_rows(true, 0);
 }
 
 void
 cfd_search_before_insert(Relation index, const Datum *values, const bool *nulls, ItemPointer row, bool unique)
 {
-	Place		place;
+	CfdPlace	place;
 
 	begin_search();
 	tie = unique ? NULL : row;
@@ -583,14 +536,14 @@ cfd_search_before_insert(Relation index, const Datum *values, const bool *nulls,
 			break;
 	}
 	starts = wanted_count;
-	if (!searching || !cfd_search_descend(index, false, false, true))
+	if (!searching || !cfd_search_descend(index, false, false))
 		return;
 	place = wanted[starts - 1].place;
 	/* Among equal keys the row's position decides. The first key matters if this may be the last page. */
-	remember_path(index, place.less, wanted_count);
-	remember_path(index, place.up_to, wanted_count);
-	remember_keys(index, place.less - 1, place.up_to);
+	cfd_compared_path(&compared, place.less, wanted_count);
+	cfd_compared_path(&compared, place.up_to, wanted_count);
+	cfd_compared_keys(&compared, place.less - 1, place.up_to, wanted_count);
 	if (unique && place.less < place.up_to)
-		remember_second_search(index, place);
-	remember_keys(index, 0, cfd_page_may_be_full(page) ? page->count - 1 : 0);
+		cfd_compared_again(&compared, place, cfd_page_greater_seen(page, place.less, place.up_to), wanted_count);
+	cfd_compared_keys(&compared, 0, cfd_page_may_be_full(page) ? page->count - 1 : 0, wanted_count);
 }

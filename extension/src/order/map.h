@@ -52,6 +52,14 @@ cfd_map_place(const CfdMap *map, CfdFid fid)
 	return place;
 }
 
+/* Has the memory of an array's entry fetched, for a later cfd_map_find. */
+static inline void
+cfd_map_fetch(const CfdMap *map, CfdFid fid)
+{
+	if (likely(fid - map->first < map->span))
+		__builtin_prefetch(&map->ranks[fid - map->first]);
+}
+
 static inline uint32
 cfd_map_find(const CfdMap *map, CfdFid fid)
 {

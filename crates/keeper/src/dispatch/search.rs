@@ -7,6 +7,7 @@
 
 use super::Connection;
 use crate::fail::{self, Failure};
+use crate::program::load::Named;
 use crate::told::Told;
 use contract::codec::{Fixed, List};
 use contract::message::search::{ABOVE, BELOW, BESIDE, DESCENDING, MOVED, UNKNOWN, VALUES_MAX};
@@ -176,10 +177,13 @@ impl Connection {
         if !self.is_bound() {
             return Ok(0);
         }
-        let real = keys.iter().filter(|fid| ![BELOW, ABOVE].contains(&fid.0));
-        let fids: Vec<Fid> = real.copied().chain([sought.fid]).collect();
+        // What is below all values counts as NULL; what is above them stands last.
+        let above = keys.iter().rev().take_while(|fid| fid.0 == ABOVE).count();
+        let real = keys.get(..keys.len() - above).unwrap_or(&[]);
+        let value = [sought.fid];
+        let columns = [Named::new(real), Named::new(&value)];
         // Its own column's index may be kept in order by whoever writes a row.
-        let operands = self.operands(&fids)?;
+        let operands = self.operands_of_columns(&columns)?;
         if !operands.one_column {
             self.authorise_order(operands)?;
         }
