@@ -1,6 +1,6 @@
 # The front door. Each target is a script of the same purpose in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-ledger demo-maintenance reproduce image test-image up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-waits bench-sysbench bench-pgbench bench-keys bench-families bench-ledger bench-recording bench-ablations bench-grants bench-instructions bench-docs torture fuzz-sql fuzz-channel compat package compat-postgres compat-versions mutants trusted-base clean
+.PHONY: help demo demo-ledger demo-maintenance reproduce image test-image up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-waits bench-sysbench bench-pgbench bench-keys bench-families bench-ledger bench-recording bench-ablations bench-grants bench-instructions bench-docs torture fuzz-sql fuzz-channel compat package compat-postgres compat-versions test-versions mutants trusted-base clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -90,6 +90,12 @@ compat-versions: ## the extension and a part of the tests with other versions of
 	@scripts/build
 	@scripts/venv
 	@scripts/versions $(VERSIONS)
+
+test-versions: ## all end-to-end tests with other versions of PostgreSQL; VERSIONS=17.11.0, ONLY=tests/batches
+	@scripts/deps
+	@scripts/build
+	@scripts/venv
+	@WHOLE=1 scripts/versions $(VERSIONS)
 
 package: ## Debian packages of keeper, proxy and extension, in target/packages
 	@scripts/deps

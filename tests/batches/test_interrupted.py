@@ -214,7 +214,7 @@ LONG = {
         AGAIN.format(
             """SELECT a.i AS m FROM big a WHERE a.n NOT IN (SELECT b.n FROM big b WHERE b.i > -g)"""
         ),
-        r"\(ConfideTokens\)[^\n]*\n +Filter: \(NOT \(hashed SubPlan",
+        r"\(ConfideTokens\)[^\n]*\n +Filter: \(NOT \((ANY \([^\n]*\()?hashed SubPlan",
         ("Tokens",),
         off("indexscan", "bitmapscan"),
     ),

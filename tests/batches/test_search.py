@@ -2,6 +2,7 @@
 lookup takes few round trips.
 """
 
+import re
 import threading
 
 import psycopg
@@ -277,6 +278,23 @@ def test_arrays_again(both):
         assert rows[0] == rows[1]
     for connection in both:
         connection.execute("ROLLBACK")
+
+
+def test_arrays_marked(both):
+    """A merge join returns to the first of several equal rows, from which the scan has gone on to
+    the next element. Bug: it goes on as if it were still there, and leaves out rows."""
+    elements = listed(some(70))
+    for connection in both:
+        for node in "hashjoin nestloop bitmapscan material sort incremental_sort".split():
+            connection.execute(f"SET enable_{node} = off")
+    query = (
+        "SELECT a.i, b.i FROM k a JOIN k b ON a.n = b.n"
+        f" WHERE a.n IN ({elements}) AND b.n IN ({elements})"
+    )
+    plan = "\n".join(row for (row,) in both[0].execute(f"EXPLAIN (COSTS off) {query}"))
+    inner = r"Merge Join\n.*Index Scan.*Index Scan using k_n[^\n]*\n +Index Cond: [^\n]*ANY"
+    assert re.search(inner, plan, re.DOTALL), plan
+    assert len(same(both, f"{query} ORDER BY 1, 2")) > 200
 
 
 @pytest.fixture

@@ -131,25 +131,10 @@
 #endif
 
 /*
- * Scans of B-trees with array conditions: whether PostgreSQL descends for one element after the
- * other; the conditions with the present element, and their flag; how to advance to the next
- * element. Needs access/nbtree.h.
+ * Whether the planner relies on the order of a B-tree's rows also where an array
+ * condition comes after columns that are not bound to one value.
  */
-#if PG_VERSION_NUM >= 170000
-#define CFD_BT_BY_ELEMENT false
-#define CFD_BT_SCAN_KEYS(scan) ((scan)->keyData)
-#define CFD_BT_ELEMENT 0
-#define CFD_BT_START_ARRAYS(scan, direction) ((void) (scan))
-#define CFD_BT_ADVANCE_ARRAYS(scan, direction) false
-#else
-#define CFD_BT_BY_ELEMENT true
-#define CFD_BT_SCAN_KEYS(scan) \
-	(((BTScanOpaque) (scan)->opaque)->arrayKeyData != NULL ? \
-	 ((BTScanOpaque) (scan)->opaque)->arrayKeyData : (scan)->keyData)
-#define CFD_BT_ELEMENT SK_SEARCHARRAY
-#define CFD_BT_START_ARRAYS(scan, direction) _bt_start_array_keys(scan, direction)
-#define CFD_BT_ADVANCE_ARRAYS(scan, direction) _bt_advance_array_keys(scan, direction)
-#endif
+#define CFD_BT_ARRAYS_IN_ORDER (PG_VERSION_NUM >= 170000)
 
 /*
  * The meanings of a comparison operator, and what one is; needs access/stratnum.h and

@@ -14,6 +14,7 @@
 #include "access/nbtree.h"
 #include "index/ahead.h"
 #include "index/arms.h"
+#include "index/elements.h"
 #include "compat/compat.h"
 #include "value/types.h"
 #include "utils/rel.h"
@@ -109,19 +110,13 @@ cfd_ahead_scan(IndexScanDesc scan)
 
 /* ---------- arrays ---------- */
 
-/*
- * The array of a scan that has a single condition and looks up one element
- * after the other; otherwise NULL.
- */
-static const BTArrayKeyInfo *
+/* The array of a scan that has a single condition; otherwise NULL. */
+static const CfdArray *
 array_of(IndexScanDesc scan)
 {
-	const BTScanOpaqueData *so = (BTScanOpaque) scan->opaque;
+	const CfdArray *array = cfd_elements_only(scan);
 
-	if (scan->numberOfKeys != 1 || so->numArrayKeys != 1 || scan->keyData[0].sk_attno != 1 ||
-		!is_ascending(scan->indexRelation))
-		return NULL;
-	return &so->arrayKeys[0];
+	return array != NULL && scan->keyData[0].sk_attno == 1 && is_ascending(scan->indexRelation) ? array : NULL;
 }
 
 static CfdArms *
@@ -131,8 +126,7 @@ group_of_array(IndexScanDesc scan)
 
 	if (group != NULL)
 		return group;
-	/* This context lives as long as the array. */
-	group = cfd_arms_make(((BTScanOpaque) scan->opaque)->arrayContext, ELEMENTS_MAX);
+	group = cfd_arms_make(cfd_elements_of(scan)->context, ELEMENTS_MAX);
 	group->index = scan->indexRelation;
 	group->scan = scan;
 	cfd_arms_add(group);
@@ -141,17 +135,17 @@ group_of_array(IndexScanDesc scan)
 
 /* Makes arms of the array's elements from the current one on, up to `most`. */
 static void
-take_elements(CfdArms *group, const BTArrayKeyInfo *array, int most)
+take_elements(CfdArms *group, const CfdArray *array, int most)
 {
 	ScanKeyData key = group->scan->keyData[0];
 
 	cfd_arms_clear(group);
-	group->end = array->cur_elem;
-	while (group->count < most && group->end < array->num_elems)
+	group->end = array->at;
+	while (group->count < most && group->end < array->count)
 	{
 		CfdArm		   *arm = &group->arms[group->count];
 
-		key.sk_argument = array->elem_values[group->end];
+		key.sk_argument = array->elements[group->end];
 		if (!take_value(group->index, &key, &arm->values[0]))
 			return;
 		arm->desc = group->scan;
@@ -164,13 +158,13 @@ take_elements(CfdArms *group, const BTArrayKeyInfo *array, int most)
 void
 cfd_ahead_array(IndexScanDesc scan, bool all)
 {
-	const BTArrayKeyInfo *array = array_of(scan);
+	const CfdArray *array = array_of(scan);
 	CfdArms	   *group;
 
-	if (array == NULL || array->num_elems < 2)
+	if (array == NULL || array->count < 2)
 		return;
 	group = group_of_array(scan);
-	if (array->cur_elem < group->end)
+	if (array->at < group->end)
 		return;
 	/*
 	 * If the scan may end early, search at most for twice the elements that it

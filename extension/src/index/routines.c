@@ -4,7 +4,7 @@
  *	  keys, which search before PostgreSQL does.
  *
  * The relcache entry of such an index gets a copy of PostgreSQL's routines in
- * which four are replaced by wrappers. A rebuilt relcache entry lacks them
+ * which seven are replaced by wrappers. A rebuilt relcache entry lacks them
  * until the next statement or row. PostgreSQL does not replace the routines of
  * an index that is open, and indexes are open while rows are inserted; so the
  * values of expressions are always promoted (index/derived.h).
@@ -17,8 +17,8 @@
 #include "access/nbtree.h"
 #include "access/relscan.h"
 #include "index/ahead.h"
-#include "order/ranks.h"
 #include "index/derived.h"
+#include "index/elements.h"
 #include "index/search.h"
 #include "session/pins.h"
 #include "known/known.h"
@@ -30,136 +30,10 @@
 #include "nodes/nodeFuncs.h"
 #include "nodes/tidbitmap.h"
 #include "value/types.h"
-#include "utils/array.h"
 #include "utils/lsyscache.h"
-#include "utils/memutils.h"
 #include "utils/rel.h"
 
 bool		cfd_enable_index_search = true;
-
-/* ---------- arrays ---------- */
-
-/* Remembers that the row returned last is dead, as btgettuple does. */
-static void
-note_killed(IndexScanDesc scan)
-{
-	BTScanOpaque so = (BTScanOpaque) scan->opaque;
-
-	if (!scan->kill_prior_tuple)
-		return;
-	if (so->killedItems == NULL)
-		so->killedItems = palloc(sizeof(int) * MaxTIDsPerBTreePage);
-	if (so->numKilled < MaxTIDsPerBTreePage)
-		so->killedItems[so->numKilled++] = so->currPos.itemIndex;
-}
-
-/*
- * Returns the next row of a scan with an array condition. btgettuple would
- * advance through the elements by itself and leave no opportunity to search
- * before each descent.
- */
-static bool
-get_array_tuple(IndexScanDesc scan, ScanDirection direction, bool all)
-{
-	BTScanOpaque so = (BTScanOpaque) scan->opaque;
-	bool		forward = ScanDirectionIsForward(direction);
-	bool		found;
-
-	scan->xs_recheck = false;
-	if (BTScanPosIsValid(so->currPos))
-		note_killed(scan);
-	else
-		CFD_BT_START_ARRAYS(scan, direction);
-	do
-	{
-		if (BTScanPosIsValid(so->currPos))
-		{
-			cfd_search_before_next(scan, forward);
-			found = _bt_next(scan, direction);
-		}
-		else
-		{
-			if (forward)
-				cfd_ahead_array(scan, all);
-			cfd_search_before_first(scan, forward);
-			found = _bt_first(scan, direction);
-		}
-	} while (!found && CFD_BT_ADVANCE_ARRAYS(scan, direction));
-	return found;
-}
-
-/* Makes the order of the elements of an array condition on a protected column known. */
-static void
-rank_elements(Relation index, const ScanKeyData *keys, int count)
-{
-	for (int i = 0; i < count; i++)
-	{
-		const ScanKeyData *key = &keys[i];
-		ArrayType  *array;
-		Datum	   *elements;
-		bool	   *nulls;
-		int			number;
-		CfdRanks   *ranks;
-
-		if ((key->sk_flags & (SK_SEARCHARRAY | SK_ISNULL)) != SK_SEARCHARRAY ||
-			cfd_type_code(index->rd_opcintype[key->sk_attno - 1]) == 0)
-			continue;
-		array = DatumGetArrayTypeP(key->sk_argument);
-		if (cfd_type_code(ARR_ELEMTYPE(array)) == 0)
-			continue;
-		deconstruct_array(array, ARR_ELEMTYPE(array), sizeof(CfdFid), true, TYPALIGN_DOUBLE,
-						  &elements, &nulls, &number);
-		ranks = cfd_ranks_create(CurrentMemoryContext, cfd_type_code(ARR_ELEMTYPE(array)));
-		for (int at = 0; at < number; at++)
-		{
-			if (!nulls[at] && DatumGetUInt64(elements[at]) != 0)
-				cfd_ranks_announce(ranks, DatumGetUInt64(elements[at]));
-		}
-		cfd_ranks_tell(ranks);
-		/* Elements of different arrays are never compared with each other. */
-		return;
-	}
-}
-
-static bool
-has_array(const ScanKeyData *keys, int count)
-{
-	for (int i = 0; i < count; i++)
-	{
-		if ((keys[i].sk_flags & SK_SEARCHARRAY) != 0)
-			return true;
-	}
-	return false;
-}
-
-/* PostgreSQL sorts array elements when a scan begins, so rank them before. */
-static void
-cfd_search_rescan(IndexScanDesc scan, ScanKey keys, int count, ScanKey orders, int order_count)
-{
-	MemoryContext outer = CurrentMemoryContext;
-	MemoryContext own;
-
-	if (!cfd_enable_index_search || keys == NULL || !has_array(keys, count))
-	{
-		btrescan(scan, keys, count, orders, order_count);
-		return;
-	}
-	own = AllocSetContextCreate(outer, "Confide ranks of an array", ALLOCSET_SMALL_SIZES);
-	PG_TRY();
-	{
-		MemoryContextSwitchTo(own);
-		rank_elements(scan->indexRelation, keys, count);
-		MemoryContextSwitchTo(outer);
-		btrescan(scan, keys, count, orders, order_count);
-	}
-	PG_FINALLY();
-	{
-		MemoryContextSwitchTo(outer);
-		/* Deleting the context also drops the ranks. */
-		MemoryContextDelete(own);
-	}
-	PG_END_TRY();
-}
 
 /* ---------- PostgreSQL's routines ---------- */
 
@@ -169,11 +43,12 @@ next_tuple(IndexScanDesc scan, ScanDirection direction, bool all)
 {
 	BTScanOpaque so = (BTScanOpaque) scan->opaque;
 	bool		forward = ScanDirectionIsForward(direction);
+	CfdElements *elements = cfd_elements_of(scan);
 
+	if (elements != NULL)
+		return cfd_elements_next(elements, direction, all);
 	if (!cfd_enable_index_search || scan->parallel_scan != NULL)
 		return btgettuple(scan, direction);
-	if (so->numArrayKeys > 0 && CFD_BT_BY_ELEMENT)
-		return get_array_tuple(scan, direction, all);
 	if (so->numArrayKeys == 0)
 	{
 		if (!BTScanPosIsValid(so->currPos))
@@ -195,7 +70,7 @@ get_bitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 {
 	int64		count = 0;
 
-	if (!cfd_enable_index_search)
+	if (!cfd_enable_index_search && cfd_elements_of(scan) == NULL)
 		return btgetbitmap(scan, bitmap);
 	cfd_ahead_scan(scan);
 	while (next_tuple(scan, ForwardScanDirection, true))
@@ -229,15 +104,12 @@ insert(Relation index, Datum *values, bool *nulls, ItemPointer tid, Relation hea
 const ScanKeyData *
 cfd_scan_condition(IndexScanDesc scan, AttrNumber column, bool equal, bool below)
 {
-	const ScanKeyData *keys = CFD_BT_SCAN_KEYS(scan);
-
 	for (int i = 0; i < scan->numberOfKeys; i++)
 	{
-		const ScanKeyData *key = &keys[i];
+		const ScanKeyData *key = &scan->keyData[i];
 		StrategyNumber strategy = key->sk_strategy;
 
-		/* For an array PostgreSQL has set the element by which it descends. */
-		if (key->sk_attno != column || (key->sk_flags & ~CFD_BT_ELEMENT) != 0)
+		if (key->sk_attno != column || key->sk_flags != 0)
 			continue;
 		if (equal ? strategy == BTEqualStrategyNumber :
 			below ? strategy > BTEqualStrategyNumber : strategy < BTEqualStrategyNumber)
@@ -266,7 +138,10 @@ search_index(Relation index)
 
 	if (index->rd_rel->relam != BTREE_AM_OID || routine->amgettuple != btgettuple || !has_protected_key(index))
 		return;
-	routine->amrescan = cfd_search_rescan;
+	routine->amrescan = cfd_elements_rescan;
+	routine->ammarkpos = cfd_elements_mark;
+	routine->amrestrpos = cfd_elements_restore;
+	routine->amendscan = cfd_elements_end;
 	routine->amgettuple = get_tuple;
 	routine->amgetbitmap = get_bitmap;
 	routine->aminsert = insert;

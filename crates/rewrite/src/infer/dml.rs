@@ -21,6 +21,10 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    pub fn frame(&self) -> Frame {
+        Frame::of(self.entry.clone())
+    }
+
     /// What a value fits that is assigned to this column and goes nowhere else: only an ordinary table stores
     /// it as it is.
     fn fit(&self, name: &str) -> Option<Fit> {
@@ -102,7 +106,7 @@ impl Infer<'_> {
         if let Some(conflict) = s.on_conflict_clause.as_deref() {
             self.on_conflict(conflict, &target)?;
         }
-        let cols = self.returning(s.returning_clause.as_ref(), &target, Frame::default())?;
+        let cols = self.returning(s.returning_clause.as_ref(), &target, target.frame())?;
         self.ctes.truncate(ctes);
         self.scopes.truncate(scopes);
         Ok(cols)
@@ -329,15 +333,15 @@ impl Infer<'_> {
         self.with(s.with_clause.as_ref())?;
         let target = self.target(s.relation.as_ref())?;
         let from = self.tables(&s.from_clause)?;
-        let mut frame = Frame::of(target.entry.clone());
+        let mut frame = target.frame();
         frame.join(&from);
-        self.scopes.push(Rc::new(frame));
+        self.scopes.push(Rc::new(frame.clone()));
         self.set_clause(&target, &s.target_list)?;
         if let Some(condition) = s.where_clause.as_deref() {
             self.condition(condition)?;
         }
         self.scopes.pop();
-        let cols = self.returning(s.returning_clause.as_ref(), &target, from)?;
+        let cols = self.returning(s.returning_clause.as_ref(), &target, frame)?;
         self.ctes.truncate(ctes);
         self.scopes.truncate(scopes);
         Ok(cols)
@@ -348,31 +352,35 @@ impl Infer<'_> {
         self.with(s.with_clause.as_ref())?;
         let target = self.target(s.relation.as_ref())?;
         let using = self.tables(&s.using_clause)?;
-        let mut frame = Frame::of(target.entry.clone());
+        let mut frame = target.frame();
         frame.join(&using);
-        self.scopes.push(Rc::new(frame));
+        self.scopes.push(Rc::new(frame.clone()));
         if let Some(condition) = s.where_clause.as_deref() {
             self.condition(condition)?;
         }
         self.scopes.pop();
-        let cols = self.returning(s.returning_clause.as_ref(), &target, using)?;
+        let cols = self.returning(s.returning_clause.as_ref(), &target, frame)?;
         self.ctes.truncate(ctes);
         self.scopes.truncate(scopes);
         Ok(cols)
     }
 
+    /// The columns of `RETURNING`; the frame has those of `*`, in their order.
     pub fn returning(
         &mut self,
         clause: Option<&ReturningClause>,
         target: &Target,
-        others: Frame,
+        mut frame: Frame,
     ) -> Res<Cols> {
         let Some(clause) = clause else {
             return Ok(Cols::default());
         };
-        let mut frame = Frame::of(target.entry.clone());
-        frame.join(&others);
-        for alias in ["old", "new"] {
+        // The rows before and after, which may have been given other names.
+        let given = clause.options.iter().filter_map(|node| match &node.node {
+            Some(NodeEnum::ReturningOption(option)) => Some(option.value.as_str()),
+            _ => None,
+        });
+        for alias in given.chain(["old", "new"]) {
             if frame.entry(None, alias).is_none() {
                 let cols = target.entry.cols.clone();
                 frame.entries.push(Entry {

@@ -82,6 +82,8 @@ impl Infer<'_> {
             }
             NodeEnum::AIndirection(_) => self.indirection(node),
             NodeEnum::SqlvalueFunction(_) => Ok(Val::plain(sql_value_type(kind))),
+            // Which action of a MERGE it was.
+            NodeEnum::MergeSupportFunc(_) => Ok(Val::plain(Some(contract::TypeCode::Text))),
             NodeEnum::SetToDefault(_) => Ok(Val::of(Class::Lit(None))),
             NodeEnum::CurrentOfExpr(_) => Ok(Val::boolean()),
             NodeEnum::GroupingFunc(g) => {

@@ -41,7 +41,10 @@ impl Infer<'_> {
             }
         }
         self.scopes.pop();
-        let cols = self.returning(s.returning_clause.as_ref(), &target, source)?;
+        // The columns of `*` begin with those of the source.
+        let mut rows = source;
+        rows.join(&target.frame());
+        let cols = self.returning(s.returning_clause.as_ref(), &target, rows)?;
         self.ctes.truncate(ctes);
         self.scopes.truncate(scopes);
         Ok(cols)
