@@ -59,15 +59,23 @@ def test_generated(sides):
     assert used > QUERIES * 0.8
 
 
+OWN_WAYS = ["enable_hashagg", "enable_sort"]
+
+
 @pytest.mark.parametrize("keys", ["DISTINCT i", "i, count(*)"])
 def test_guards(sides, keys):
     """A condition guards a division that the keeper's filter cannot have, as it is not on columns.
-    Bug: the guard is taken into the filter, and the scan divides by zero (22012)."""
+    Bug: the guard is taken into the filter, and the scan divides by zero (22012). PostgreSQL's own
+    ways to group, which come by tokens and ranks, would be cheaper."""
+    for way in OWN_WAYS:
+        sides[2].execute(f"SET {way} = off")
     group = "" if "DISTINCT" in keys else " GROUP BY i"
     for condition in ["id / i > 1", "(id + 1) % i = 0"]:
         agree(sides, f"SELECT {keys} FROM r WHERE i <> 0 AND {condition}{group}")
         agree(sides, f"SELECT {keys} FROM r WHERE i <> 0 AND {condition} AND k > 3{group}")
     assert uses_node(sides[2], f"SELECT {keys} FROM r WHERE i <> 0 AND id % 3 = 1{group}")
+    for way in OWN_WAYS:
+        sides[2].execute(f"RESET {way}")
 
 
 def test_conditions_as_keys(sides):
