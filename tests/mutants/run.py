@@ -247,7 +247,9 @@ class Workshop:
             if re.search(r"running 0 tests", said) and not re.search(r"running [1-9]", said):
                 raise Broken(f"there is no such test: {test}")
             return True, said
-        failed = re.search(r"^FAILED |panicked at|test result: FAILED|SIGABRT|SIGBUS", said, re.MULTILINE)
+        failed = re.search(
+            r"^FAILED |panicked at|test result: FAILED|SIGABRT|SIGBUS", said, re.MULTILINE
+        )
         if not failed:
             raise Broken(f"the test did not run:\n{said[-2000:]}")
         return False, said

@@ -72,8 +72,7 @@ impl Core {
             Ok(types) => types,
             Err(failure) => return Ok(self.refuse_extended(failure)),
         };
-        // Only now, when it is certain that the new one replaces it. A first attempt may have got as far
-        // as this statement, or another stands in for it.
+        // Only now, when it is certain that the new one replaces it, or what a first attempt has made.
         if (hidden || self.again.is_second()) && !name.is_empty() {
             frontend::targeted(&mut self.to_server, b'C', b'S', name);
             self.queue.push_back(Expect::Close { hidden: true });
