@@ -203,3 +203,18 @@ fn products() {
         ],
     );
 }
+
+/// The first operand's type is the column's, as which it is compared. Bug: a result that nobody
+/// expected, which ends the session.
+#[test]
+fn results_of_nullif() {
+    for sql in [
+        "SELECT nullif(int4 '2', i) FROM t",
+        "SELECT nullif(2, i) FROM t",
+        "SELECT nullif(i, 2) FROM t",
+    ] {
+        let statements = analyze(sql, &schema()).expect(sql);
+        let results = statements.first().and_then(|s| s.results.clone());
+        assert_eq!(results, Some(vec![true]), "{sql}");
+    }
+}

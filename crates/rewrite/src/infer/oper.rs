@@ -45,7 +45,9 @@ impl Infer<'_> {
                 self.compare(&l, &r, e.location)?;
                 // The result has the type as which its first operand is compared.
                 let plain = matches!(l.class, Class::Plain(_)) && l.leaves.is_empty();
+                let soft = |v: &Val| matches!(v.class, Class::Soft(_));
                 Ok(match self.enc(&l) {
+                    None if soft(&r) && !soft(&l) => Val::of(r.class),
                     None if plain && self.enc_now(&r).is_some() => Val::of(Class::Enc(None)),
                     None if l.bare() => self.settle(&l),
                     _ => l,
