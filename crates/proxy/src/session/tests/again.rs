@@ -27,11 +27,11 @@ fn a_pipeline_is_repeated() {
     });
     assert!(w.keys.is_some(), "shook hands");
     assert_eq!(tags(&w.told()), "12", "no error");
-    assert_eq!(tags(&sent), "PDBES", "everything again");
-    let parse = frontend::Parse::read(&sent[0].1).unwrap();
+    assert_eq!(tags(&sent), "CPDBES", "everything again, the name is free");
+    let parse = frontend::Parse::read(&sent[1].1).unwrap();
     assert_eq!(w.opened(parse.sql.split('\'').nth(1).unwrap()), SECRET);
     w.server(|b| {
-        bare(b, "1");
+        bare(b, "31");
         parameters(b, &[]);
         columns(b, 23);
         bare(b, "2");
