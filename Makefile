@@ -1,6 +1,6 @@
 # The front door. Each target is a script of the same purpose in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-ledger demo-maintenance reproduce image test-image up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-waits bench-sysbench bench-pgbench bench-keys bench-families bench-ledger bench-recording bench-ablations bench-grants bench-instructions bench-docs torture fuzz-sql fuzz-channel compat package compat-postgres compat-versions test-versions mutants trusted-base clean
+.PHONY: help demo demo-ledger demo-maintenance reproduce image test-image up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-waits bench-sysbench bench-pgbench bench-keys bench-families bench-ledger bench-recording bench-ablations bench-grants bench-instructions bench-docs torture fuzz-sql fuzz-families fuzz-channel compat package compat-postgres compat-versions test-versions mutants trusted-base clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -73,7 +73,13 @@ fuzz-sql: ## QUERIES random queries: plain, row at a time and in batches agree; 
 	@scripts/deps
 	@scripts/build
 	@scripts/venv
-	@CONFIDE_QUERIES=$${QUERIES:-5000} CONFIDE_SEED=$${SEED:-1} CONFIDE_ONLY=$${ONLY:-} CONFIDE_WORKERS=$${WORKERS:-} .venv/bin/pytest -q -s tests/fuzz
+	@CONFIDE_QUERIES=$${QUERIES:-5000} CONFIDE_SEED=$${SEED:-1} CONFIDE_ONLY=$${ONLY:-} CONFIDE_WORKERS=$${WORKERS:-} .venv/bin/pytest -q -s tests/fuzz/test_queries.py
+
+fuzz-families: ## QUERIES random queries on the families rnd_ and soft_; from SEED
+	@scripts/deps
+	@scripts/build
+	@scripts/venv
+	@CONFIDE_QUERIES=$${QUERIES:-500} CONFIDE_SEED=$${SEED:-1} .venv/bin/pytest -q -s tests/fuzz/test_families.py
 
 fuzz-channel: ## a hostile backend: MESSAGES messages that have the form of the table, from SEED
 	@scripts/deps
