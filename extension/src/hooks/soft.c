@@ -418,7 +418,7 @@ compare_in_keeper(OpExpr *expr)
 	if (expr->opno < FirstNormalObjectId || !lacks_encoding(expr))
 		return false;
 	twin = cfd_soft_twin((Node *) expr, &work);
-	if (twin == NULL || !cfd_keeper_has(&work))
+	if (twin == NULL || !cfd_keeper_has_by_now(&work))
 		return false;
 	expr->opno = castNode(OpExpr, twin)->opno;
 	expr->opfuncid = InvalidOid;

@@ -164,6 +164,20 @@ cfd_keeper_remember(const CfdSoftKey *key, bool held)
 	return held;
 }
 
+/* Whether the keeper has all keys, whatever it answered before. */
+static bool
+cfd_keeper_asked_anew(const CfdWork *work)
+{
+	CfdReadSoftStateAnswer read;
+
+	for (int i = 0; i < work->count; i++)
+	{
+		if (!request(&work->keys[i], &read) || !cfd_keeper_remember(&work->keys[i], read.head.held != 0))
+			return false;
+	}
+	return true;
+}
+
 /*
  * A key that was taken back is not used any more: constants are opened without
  * an answer, and an error of that would be the statement's.
@@ -171,16 +185,7 @@ cfd_keeper_remember(const CfdSoftKey *key, bool held)
 bool
 cfd_keeper_confirms(const CfdWork *work)
 {
-	CfdReadSoftStateAnswer read;
-
-	if (!cfd_keeper_has(work))
-		return false;
-	for (int i = 0; i < work->count; i++)
-	{
-		if (!request(&work->keys[i], &read) || !cfd_keeper_remember(&work->keys[i], read.head.held != 0))
-			return false;
-	}
-	return true;
+	return cfd_keeper_has(work) && cfd_keeper_asked_anew(work);
 }
 
 /* Looks a key up, asking about it if the last answer is old. Sets *asked if it did. */
@@ -227,6 +232,13 @@ cfd_keeper_has(const CfdWork *work)
 			return false;
 	}
 	return true;
+}
+
+/* What was remembered may be older than the key, and the caller refuses a statement for want of it. */
+bool
+cfd_keeper_has_by_now(const CfdWork *work)
+{
+	return cfd_keeper_has(work) || (may_ask() && work->count > 0 && cfd_keeper_asked_anew(work));
 }
 
 void

@@ -94,6 +94,8 @@ extern const CfdKeeperState *cfd_keeper_state(void);
 extern bool cfd_keeper_look(const CfdWork *work);
 /* Whether the keeper can evaluate this now. */
 extern bool cfd_keeper_has(const CfdWork *work);
+/* The same, asking again if the keeper did not have it: to be called before a statement is refused. */
+extern bool cfd_keeper_has_by_now(const CfdWork *work);
 /* The same, asking again whatever was answered before: to be called before rows are sent. */
 extern bool cfd_keeper_confirms(const CfdWork *work);
 extern void cfd_keeper_init(void);
