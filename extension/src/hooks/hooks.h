@@ -46,6 +46,8 @@ extern void cfd_ledger_check_utility(const Node *statement);
 extern void cfd_ledger_after_utility(const Node *statement, bool asked);
 /* refusals.c: places where protected types cannot be stored */
 extern void cfd_refusals_init(void);
+/* Within REFRESH MATERIALIZED VIEW CONCURRENTLY. */
+extern bool cfd_refreshing;
 /* unchecked.c: without a client, constraints on protected values are skipped */
 typedef struct CfdUnchecked CfdUnchecked;
 extern CfdUnchecked *cfd_unchecked_insert(const PlannedStmt *plan);

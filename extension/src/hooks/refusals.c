@@ -50,6 +50,8 @@
 
 #define HINT_METHOD "Use ALTER TABLE %s SET ACCESS METHOD confide first."
 
+bool		cfd_refreshing = false;
+
 static object_access_hook_type previous_access = NULL;
 
 /*
@@ -195,11 +197,25 @@ check_no_ledger(const Target *target, const Form_pg_attribute attribute)
 		check_attributes(target, 0, check_no_array);
 }
 
+/*
+ * REFRESH MATERIALIZED VIEW CONCURRENTLY collects the rows that differ in a
+ * temporary table, as rows of another one, which holds them until both are
+ * dropped at its end.
+ */
+static bool
+holds_refreshed_rows(const Target *target, const Form_pg_attribute attribute)
+{
+	Oid			rows = cfd_refreshing ? get_typ_typrelid(attribute->atttypid) : InvalidOid;
+
+	return OidIsValid(rows) && get_rel_persistence(target->oid) == RELPERSISTENCE_TEMP &&
+		get_rel_persistence(rows) == RELPERSISTENCE_TEMP;
+}
+
 static void
 check_attribute(const Target *target, const Form_pg_attribute attribute)
 {
 	check_no_ledger(target, attribute);
-	if (!cfd_type_contains(attribute->atttypid))
+	if (!cfd_type_contains(attribute->atttypid) || holds_refreshed_rows(target, attribute))
 		return;
 	if (cfd_array_code(attribute->atttypid) != 0)
 		check_attributes(target, 0, check_no_ledger);

@@ -402,6 +402,12 @@ run_utility(PlannedStmt *statement, const char *text, bool read_only,
 }
 
 static bool
+refreshes_concurrently(const Node *statement)
+{
+	return IsA(statement, RefreshMatViewStmt) && ((const RefreshMatViewStmt *) statement)->concurrent;
+}
+
+static bool
 discards_all(const Node *statement)
 {
 	return IsA(statement, DiscardStmt) && ((const DiscardStmt *) statement)->target == DISCARD_ALL;
@@ -437,6 +443,7 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 	int			workers = max_parallel_maintenance_workers;
 	CfdRunning	running = cfd_running;
 	bool		building = cfd_cell_building;
+	bool		refreshing = cfd_refreshing;
 	bool		announced;
 
 	before_utility(statement->utilityStmt);
@@ -458,6 +465,7 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 		cfd_pin_holder();
 	unchecked = cfd_unchecked_copy(adapted->utilityStmt);
 	cfd_cell_building = cfd_cells_build_indexes(adapted->utilityStmt);
+	cfd_refreshing = refreshing || refreshes_concurrently(adapted->utilityStmt);
 	if (!only_shows(adapted->utilityStmt))
 	{
 		/* pg_stat_statements takes the identifier away from what it counts itself. */
@@ -482,6 +490,7 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 		cfd_running = running;
 		max_parallel_maintenance_workers = workers;
 		cfd_cell_building = building;
+		cfd_refreshing = refreshing;
 		cfd_known_end(&cfd_known[CFD_SCOPE_BUILD]);
 		cfd_unchecked_end(unchecked);
 		if (announced)
