@@ -448,3 +448,32 @@ def test_insert_of_sorted_rows(app, insert, values):
         seen.append((outcome.sqlstate, run(app, f"SELECT id, s, n FROM {table} ORDER BY id").rows))
     assert seen[1] == seen[0]
     assert seen[0][0] in (None, "42804")
+
+
+ROW = (
+    "1",
+    "'fifteen letters'",
+    f"'{'é' * 50}'",
+    f"'{'x' * 64}'",
+    f"'{'y' * 5000}'",
+    "'11111111-2222-3333-4444-555555555555'",
+    "'2020-02-03 04:05:06'",
+)
+
+
+@pytest.mark.parametrize("family", ["enc_", "rnd_", "soft_"])
+def test_rows_in_errors(app, plain_twin, family):
+    """The detail of an error about a row, value by value as on plain columns: whole if it has 64
+    bytes, otherwise cut at the end of a character. Bug: what is longer than a few letters shows as
+    the first letters of an envelope."""
+    details = []
+    for connection, prefix in ((app, family), (plain_twin, "")):
+        identity = f"{prefix}uuid" if prefix != "soft_" else "uuid"
+        connection.execute(
+            f"CREATE TABLE said (id int CHECK (id > 9), short {prefix}text, accents {prefix}text,"
+            f" whole {prefix}text, long {prefix}text, u {identity}, at {prefix}timestamp)"
+        )
+        with pytest.raises(psycopg.errors.CheckViolation) as refused:
+            connection.execute(f"INSERT INTO said VALUES ({', '.join(ROW)})")
+        details.append(refused.value.diag.message_detail)
+    assert details[0] == details[1]

@@ -205,6 +205,25 @@ fn quoted_envelopes_open() {
     assert_eq!(String::from_utf8(out).unwrap(), want);
 }
 
+/// In the detail of an error about a row PostgreSQL cuts values after 64 bytes. Right: the value is
+/// cut, at the end of a character, and what was an envelope's cut text is not shown. Bug: the
+/// application reads the first letters of an envelope.
+#[test]
+fn cut_values_are_cut() {
+    let (session, keeper) = session();
+    let quoted = |value| keeper.seal_text_with(FLAG_QUOTED, value);
+    let accents = "é".repeat(50);
+    let (short, long) = (quoted("O'Hara"), quoted(&accents));
+    let odd = quoted(&format!("x{accents}"));
+    let lost = &long[..64];
+    let mut out = Vec::new();
+    let told = format!("contains (1, {short}~, {long}~, {odd}~, {lost}..., {short}...).");
+    session.open_quoted(told.as_bytes(), false, &mut out);
+    let (even, odd) = ("é".repeat(32), format!("x{}", "é".repeat(31)));
+    let want = format!("contains (1, O'Hara, {even}..., {odd}..., (not shown), O'Hara...).");
+    assert_eq!(String::from_utf8(out).unwrap(), want);
+}
+
 /// Only columns of EXPLAIN and of definitions are looked into.
 #[test]
 fn plans_are_opened_and_other_texts_are_not() {

@@ -65,6 +65,11 @@ pub const TAG_BYTES: usize = 16;
 pub const COUNT_BYTES: usize = 4;
 /// First byte of a field that refers to a value in the batch of its column.
 pub const REFERENCE: u8 = b'@';
+/// Follows an envelope, or a cell of the family `soft_`, in the detail of an error, where PostgreSQL would have
+/// cut a value after [`DETAIL_VALUE_BYTES`].
+pub const CUT: u8 = b'~';
+/// Maximum length of a value in the detail of an error about a row, in bytes.
+pub const DETAIL_VALUE_BYTES: usize = 64;
 /// Maximum number of values in a batch.
 pub const BATCH_MAX: usize = crate::message::ROWS_MAX;
 /// Maximum size of the plaintext in bytes.

@@ -77,5 +77,7 @@ extern void cfd_erase_aim(Query *query);
 extern void cfd_check_packed(Node *node, List *queries);
 /* report.c: settings that are reported to the client */
 extern void cfd_report_init(void);
+/* messages.c: values in details of errors */
+extern void cfd_messages_init(void);
 
 #endif

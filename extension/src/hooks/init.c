@@ -193,6 +193,7 @@ _PG_init(void)
 	cfd_refusals_init();
 	cfd_parse_init();
 	cfd_report_init();
+	cfd_messages_init();
 	cfd_planner_init();
 	cfd_results_init();
 	cfd_arena_forgotten = cfd_known_end_message;

@@ -19,6 +19,7 @@
 #include "soft/soft.h"
 #include "utils/builtins.h"
 #include "value/base64.h"
+#include "value/cut.h"
 #include "value/types.h"
 
 #define PREFIX_LENGTH (sizeof(CFD_SOFT_PREFIX) - 1)
@@ -139,6 +140,7 @@ cfd_soft_out(PG_FUNCTION_ARGS)
 	memcpy(text, CFD_SOFT_PREFIX, PREFIX_LENGTH);
 	cfd_base64_encode(text + PREFIX_LENGTH, (unsigned char *) VARDATA_ANY(cell), bytes);
 	text[PREFIX_LENGTH + length] = '\0';
+	cfd_cut_remember(fcinfo->flinfo, text);
 	PG_RETURN_CSTRING(text);
 }
 

@@ -27,6 +27,7 @@
 #include "value/promote.h"
 #include "value/base64.h"
 #include "value/batch.h"
+#include "value/cut.h"
 #include "value/io.h"
 #include "value/place.h"
 #include "value/sealed.h"
@@ -376,6 +377,8 @@ cfd_type_out(FunctionCallInfo fcinfo, uint8 type)
 	memcpy(text, CFD_ENVELOPE_PREFIX, PREFIX_LENGTH);
 	cfd_base64_encode(text + PREFIX_LENGTH, (const unsigned char *) envelope, bytes);
 	text[PREFIX_LENGTH + length] = '\0';
+	if (quoted)
+		cfd_cut_remember(fcinfo->flinfo, text);
 	PG_RETURN_CSTRING(text);
 }
 

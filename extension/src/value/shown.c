@@ -130,11 +130,16 @@ logs_parameters(void)
 }
 
 bool
-cfd_is_quoted(const FmgrInfo *flinfo)
+cfd_is_in_message(const FmgrInfo *flinfo)
 {
 	flinfo = array_output != NULL ? array_output : flinfo;
-	return cfd_channel.had_client && flinfo != NULL && !cfd_running.showing &&
-		in_stack(flinfo) && !prints_read_row();
+	return flinfo != NULL && !cfd_running.showing && in_stack(flinfo) && !prints_read_row();
+}
+
+bool
+cfd_is_quoted(const FmgrInfo *flinfo)
+{
+	return cfd_channel.had_client && cfd_is_in_message(flinfo);
 }
 
 void

@@ -25,7 +25,9 @@ typedef struct CfdRunning
 
 extern CfdRunning cfd_running;
 
-/* Whether the text of a value is for a message to the client: not for a row. */
+/* Whether the text of a value is for a message: not for a row. */
+extern bool cfd_is_in_message(const FmgrInfo *flinfo);
+/* The same, of a message to the client that the keeper seals it for. */
 extern bool cfd_is_quoted(const FmgrInfo *flinfo);
 
 /* Raises an error if the text of a value would be stored. */

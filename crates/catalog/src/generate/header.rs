@@ -210,6 +210,8 @@ fn envelopes(h: &mut Header) {
     h.define("ENVELOPE_TARGET_BYTES", envelope::TARGET_BYTES);
     h.define("ENVELOPE_COUNT_BYTES", envelope::COUNT_BYTES);
     h.define("ENVELOPE_REFERENCE", envelope::REFERENCE);
+    h.define("ENVELOPE_CUT", envelope::CUT);
+    h.define("DETAIL_VALUE_BYTES", envelope::DETAIL_VALUE_BYTES);
     h.define("BATCH_MAX", envelope::BATCH_MAX);
     h.define("ORIGIN_CLIENT", envelope::Origin::Client as u8);
     h.define("ORIGIN_KEEPER", envelope::Origin::Keeper as u8);
