@@ -57,6 +57,12 @@ def queries(type_):
             yield f"SELECT g FROM {table} GROUP BY g HAVING max(v) >= {low} ORDER BY g"
             yield f"SELECT max(v), min(v), count(*) FROM {table} GROUP BY v ORDER BY v"
             yield f"SELECT i, max(v) OVER (PARTITION BY g ORDER BY i) FROM {table} ORDER BY i"
+        # PostgreSQL compares abbreviations of sorted values here.
+        for order in ("", " ORDER BY v::text DESC"):
+            yield f"SELECT string_agg(DISTINCT v::text, ','{order}) FROM {table}"
+        yield f"SELECT g, string_agg(DISTINCT v::text, ',') FROM {table} GROUP BY g ORDER BY g"
+        yield f"SELECT dense_rank({high}) WITHIN GROUP (ORDER BY v) FROM {table}"
+        yield f"SELECT dense_rank({high}, 3) WITHIN GROUP (ORDER BY v, g) FROM {table}"
         yield f"SELECT v, count(*) FROM {table} GROUP BY v ORDER BY v"
         yield f"SELECT v, count(*) FROM {table} GROUP BY v HAVING count(*) > 1 ORDER BY v DESC"
         yield f"SELECT DISTINCT v FROM {table} ORDER BY v"

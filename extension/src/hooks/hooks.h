@@ -11,6 +11,7 @@
 
 #include "postgres.h"
 #include "nodes/parsenodes.h"
+#include "nodes/execnodes.h"
 #include "nodes/plannodes.h"
 #include "parser/parse_node.h"
 
@@ -77,6 +78,8 @@ extern void cfd_erase_aim(Query *query);
 extern void cfd_check_packed(Node *node, List *queries);
 /* report.c: settings that are reported to the client */
 extern void cfd_report_init(void);
+/* abbreviations.c: whether a plan compares abbreviations. The context is not used. */
+extern bool cfd_compares_abbreviations(PlanState *state, void *context);
 /* messages.c: values in details of errors */
 extern void cfd_messages_init(void);
 

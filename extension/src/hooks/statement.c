@@ -25,6 +25,7 @@
 #include "catalog/index.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
+#include "ops/evaluate.h"
 #include "session/arena.h"
 #include "session/channel.h"
 #include "compat/compat.h"
@@ -186,6 +187,7 @@ executor_run(QueryDesc *query, CFD_RUN_PARAMETERS)
 	CfdRunning	running = begin_running(&mode);
 	CfdUnchecked *unchecked = cfd_unchecked_insert(query->plannedstmt);
 	bool		announced;
+	bool		alike = cfd_sort_alike;
 	CfdUncomputed uncomputed;
 
 	if (running.outermost == NULL && query->plannedstmt->queryId != 0)
@@ -198,6 +200,7 @@ executor_run(QueryDesc *query, CFD_RUN_PARAMETERS)
 	held_back = query->dest != shown;
 	cfd_ledger_uncompute(query->plannedstmt, &uncomputed);
 	cfd_statement_depth++;
+	cfd_sort_alike = alike || cfd_compares_abbreviations(query->planstate, NULL);
 	PG_TRY();
 	{
 		if (previous_run)
@@ -210,6 +213,7 @@ executor_run(QueryDesc *query, CFD_RUN_PARAMETERS)
 		cfd_statement_depth--;
 		cfd_mode = mode;
 		cfd_running = running;
+		cfd_sort_alike = alike;
 		cfd_ledger_recompute(&uncomputed);
 		query->dest = dest;
 		cfd_unchecked_end(unchecked);

@@ -36,7 +36,11 @@ extern Datum cfd_compare(FunctionCallInfo fcinfo, uint32 program, uint16 compari
 extern Datum cfd_order(FunctionCallInfo fcinfo, uint32 program);
 /* Order of two values that are not NULL. */
 extern int	cfd_order_fids(uint32 program, CfdFid a, CfdFid b);
-/* ops/sort_support.c */
+/*
+ * ops/sort_support.c. While set, equal values have equal abbreviations: all have
+ * the same. Sorts are slower then.
+ */
+extern bool cfd_sort_alike;
 extern void cfd_sort_support(SortSupport ssup, uint8 type, uint32 program);
 extern Datum cfd_hash(FunctionCallInfo fcinfo, uint32 program);
 extern Datum cfd_hash_seeded(FunctionCallInfo fcinfo, uint32 program);

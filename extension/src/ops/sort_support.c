@@ -6,7 +6,8 @@
  *
  * Before it compares anything, PostgreSQL offers each value of the leading
  * sort column for abbreviation. A FID is its own abbreviation, and the offer
- * announces the value. Where values are not offered (later columns, bounded
+ * announces the value; abbreviations that something else compares are all 0,
+ * since equal values have different FIDs. Where values are not offered (later columns, bounded
  * sorts, merges of other processes' runs), each comparison takes a round trip,
  * as without sort support. The order of an index build's rows is already known
  * (index/row_order.h).
@@ -21,6 +22,8 @@
 #include "ops/evaluate.h"
 #include "value/types.h"
 #include "utils/sortsupport.h"
+
+bool		cfd_sort_alike = false;
 
 typedef struct Sorter
 {
@@ -57,6 +60,13 @@ announce(Datum original, SortSupport ssup)
 	return original;
 }
 
+static Datum
+announce_alike(Datum original, SortSupport ssup)
+{
+	(void) announce(original, ssup);
+	return (Datum) 0;
+}
+
 static bool
 never_abort(int count, SortSupport ssup)
 {
@@ -76,7 +86,7 @@ cfd_sort_support(SortSupport ssup, uint8 type, uint32 program)
 	if (!ssup->abbreviate || !cfd_enable_bulk_sort)
 		return;
 	sorter->ranks = cfd_ranks_create(ssup->ssup_cxt, type);
-	ssup->abbrev_converter = announce;
+	ssup->abbrev_converter = cfd_sort_alike ? announce_alike : announce;
 	ssup->abbrev_abort = never_abort;
 	ssup->abbrev_full_comparator = compare;
 }
