@@ -467,6 +467,10 @@ fn patterns_and_formats() {
                 "SELECT corr((salary)::enc_float8,( id)::enc_float8), regr_count((id)::enc_float8,( salary)::enc_float8) FROM emp",
             ),
             (
+                "SELECT corr(DISTINCT salary, id), corr(ALL salary, id ORDER BY id, salary) FROM emp",
+                "SELECT corr(DISTINCT( salary)::enc_float8,( id)::enc_float8), corr(ALL( salary)::enc_float8,( id )::enc_float8 ORDER BY id, salary) FROM emp",
+            ),
+            (
                 "SELECT regr_count(5, salary - 3), num_nulls(name, 'a', 7), num_nulls('a') FROM emp",
                 "SELECT regr_count(('<<int4:5>>'::enc_int4)::enc_float8,( salary - '<<int4:3>>'::enc_int4)::enc_float8), num_nulls(name, '<<~text:a>>'::enc_text, '<<int4:7>>'::enc_int4), num_nulls('a') FROM emp",
             ),

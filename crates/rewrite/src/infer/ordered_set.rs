@@ -105,12 +105,20 @@ impl Infer<'_> {
         let Some((open, close)) = self.parentheses(f) else {
             return;
         };
-        let commas: Vec<usize> = self.outer(open, close, Token::Ascii44).collect();
-        let ([comma], false) = (commas.as_slice(), f.agg_distinct || !f.agg_order.is_empty())
-        else {
+        let order = self.outer(open, close, Token::Order).next();
+        // With DISTINCT the keys of ORDER BY must be the arguments as they are written.
+        let Some(comma) = self.outer(open, close, Token::Ascii44).next() else {
             return;
         };
-        for (val, (before, behind)) in vals.iter().zip([(open, *comma), (*comma, close)]) {
+        if f.agg_distinct && order.is_some() {
+            return;
+        }
+        let start = match self.tokens.kind(open + 1) {
+            Token::Distinct | Token::All => open + 1,
+            _ => open,
+        };
+        let end = order.unwrap_or(close);
+        for (val, (before, behind)) in vals.iter().zip([(start, comma), (comma, end)]) {
             let (from, to) = (
                 self.tokens.range(before).end,
                 self.tokens.range(behind).start,
@@ -122,7 +130,8 @@ impl Infer<'_> {
                 _ => continue,
             }
             self.insert(from, "(");
-            let cast = format!(")::pg_catalog.{}", Float8.enc_name());
+            let space = if order == Some(behind) { " " } else { "" };
+            let cast = format!(")::pg_catalog.{}{space}", Float8.enc_name());
             self.insert(to, &cast);
             self.authority.does(family::CAST);
         }
