@@ -80,7 +80,7 @@ def test_crashes_during_collections(stack, app, schema, eager):
     chance = random.Random(f"{SEED}/garbage")
     until = time.monotonic() + 2 * SECONDS
     cycle = swept = steps = 0
-    while cycle < 3 or time.monotonic() < until:
+    while cycle < 3 or swept == 0 or time.monotonic() < until:
         what = ["postgres", "keeper", "both"][cycle % 3]
         cycle += 1
         stop = threading.Event()
@@ -95,7 +95,7 @@ def test_crashes_during_collections(stack, app, schema, eager):
             stack.kill_postgres()
         stop.set()
         for thread in [*workers, collector]:
-            thread.join(60)
+            thread.join()
         assert [w.error for w in workers if w.error] == []
         stack.up()
         swept += collector.swept
@@ -111,7 +111,6 @@ def test_crashes_during_collections(stack, app, schema, eager):
             ordered = connection.execute("SELECT v FROM t ORDER BY v").fetchall()
             assert ordered == sorted((v,) for _, v, _ in rows), (SEED, cycle, what)
     print(f"seed {SEED}: {cycle} crashes, {steps} steps, {swept} values swept")
-    assert swept > 0
 
 
 def test_sweeps_survive(stack, app, dba, schema):

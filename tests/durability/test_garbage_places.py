@@ -142,7 +142,7 @@ def test_variable_across_a_commit(stack, t, dba, second, schema):
     dba.execute("VACUUM t")
     assert "procedure" in postponed(dba)
     dba.execute("SELECT pg_advisory_unlock(77)")
-    thread.join(60)
+    thread.join()
     assert found == [(7,)]
     dba.execute("VACUUM t")
     collect(dba)
@@ -164,8 +164,8 @@ def test_row_on_its_way(stack, t, dba, second):
     until_waits(stack, dba, "Extension", looks=50)
     assert collection.is_alive()
     t.execute("ROLLBACK")  # the update goes on with what it has
-    update.join(60)
-    collection.join(60)
+    update.join()
+    collection.join()
     sound(dba)
     rows = t.execute("SELECT v FROM t WHERE id IN (7, 8)").fetchall()
     assert rows == [(-2,), (-2,)]
