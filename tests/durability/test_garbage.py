@@ -6,7 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from garbage import SECONDS, SEED, Worker, collect, slots, slowly, sound, vacuumed, verify
+from garbage import SECONDS, SEED, Worker, collect, slots, slowly, sound, vacuum, vacuumed, verify
 from waiting import until, until_waits
 
 
@@ -66,7 +66,7 @@ def test_storage_is_reclaimed(app, dba):
         assert app.execute(query).fetchone() == (10, 65, "text")
         app.execute("DELETE FROM t")
     app.execute("DROP INDEX t_v")
-    app.execute("VACUUM t")
+    vacuum(app)
     assert collect(app) < 200
     assert slots(dba) == 0
 
@@ -76,7 +76,7 @@ def test_little_garbage_is_left(app, dba):
     app.execute("CREATE TABLE t (id int, v enc_int4)")
     app.execute("INSERT INTO t SELECT g, g FROM generate_series(1, 100) g")
     app.execute("DELETE FROM t")
-    app.execute("VACUUM t")
+    vacuum(app)
     assert slots(dba) == 100
     assert collect(app) == 100
     assert slots(dba) == 0

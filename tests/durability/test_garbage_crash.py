@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from garbage import SECONDS, SEED, Worker, collect, slots, sound
+from garbage import SECONDS, SEED, Worker, collect, slots, sound, vacuum
 from stack import children
 
 
@@ -121,7 +121,7 @@ def test_sweeps_survive(stack, app, dba, schema):
     dba.execute("SELECT confide.checkpoint()")
     app.execute("DELETE FROM t WHERE id > 3")
     dba.execute("SET confide.gc = off")
-    dba.execute("VACUUM t")
+    vacuum(dba)
     assert collect(dba) == 997
     stack.kill_keeper()
     stack.up()
@@ -149,7 +149,7 @@ def test_a_delete_that_is_lost(stack, app, dba, schema):
     for statement in ("SET synchronous_commit = off", "SET confide.gc = off"):
         dba.execute(statement)
     dba.execute("DELETE FROM t WHERE id < 50")
-    dba.execute("VACUUM (TRUNCATE off) t")
+    vacuum(dba, options="VERBOSE, TRUNCATE off")
     assert collect(dba) == 49
     stack.kill_postgres()
     stack.up()
