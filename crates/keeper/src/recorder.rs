@@ -10,6 +10,7 @@
 //! the tapes, only for moments, by channels too.
 
 use crate::background::{Signal, happens};
+use crate::leases::Progress;
 use crate::tape::{self, Shared, Tape, Whose, lock};
 use contract::Fid;
 use contract::ring::WATCH_STATEMENTS;
