@@ -67,6 +67,9 @@ def worked(pid):
     return total
 
 
+OTHERS = """SELECT 1 FROM pg_stat_activity WHERE state = 'active'
+            AND backend_type = 'client backend' AND pid <> pg_backend_pid()"""
+
 # What a keeper works at least before it is in the middle of something.
 WORK = 30_000_000
 
@@ -105,10 +108,20 @@ def cancelled_while_it_sleeps(stack, connection):
 
 
 def amid(stack, action):
-    """Does something while the block's statement has the keeper work."""
+    """Does something while the block's statement has the keeper work. What the keeper does by
+    itself before the statement has come does not count: there would be nothing to cancel."""
     keeper = stack.keeper_pid()
-    before = worked(keeper)
-    return meanwhile(lambda: worked(keeper) - before > WORK, action)
+    since = []
+
+    def works():
+        if since:
+            return worked(keeper) - since[0] > WORK
+        with stack.connect_dba() as dba:
+            if dba.execute(OTHERS).fetchone():
+                since.append(worked(keeper))
+        return False
+
+    return meanwhile(works, action)
 
 
 def stopped(pid):
