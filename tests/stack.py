@@ -17,7 +17,8 @@ RUN = ROOT / ".run" / f"test-{os.getpid()}"
 PG_BIN = Path(os.environ.get("PG_CONFIG", "/usr/lib/postgresql/15/bin/pg_config")).parent
 
 # Everything that a server can log is logged, so that a leak into a log shows. On a busy machine a
-# keeper that was started again may be longer than usual in coming up to date.
+# keeper that was started again may be longer than usual in coming up to date. Autovacuum comes
+# where a test asks for it: in others, if they last long, it would change plans and keep dead rows.
 POSTGRES = """
 fsync = off
 log_min_duration_statement = 0
@@ -27,6 +28,7 @@ log_error_verbosity = verbose
 debug_print_parse = off
 confide.connect_timeout = '30s'
 max_prepared_transactions = 10
+autovacuum_naptime = '1d'
 """
 
 
