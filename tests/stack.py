@@ -71,10 +71,12 @@ class Stack:
         return done.stdout
 
     def up(self) -> str:
-        output = self.script("up")
-        lines = (self.run / "env").read_text().splitlines()
-        self.env = dict(line.split("=", 1) for line in lines)
-        return output
+        try:
+            return self.script("up")
+        finally:  # PostgreSQL may have come up without what the script waits for
+            env = self.run / "env"
+            if env.exists():
+                self.env = dict(line.split("=", 1) for line in env.read_text().splitlines())
 
     def down(self, *args: str) -> None:
         self.script("down", *args)
