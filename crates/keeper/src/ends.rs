@@ -59,7 +59,7 @@ impl Ends {
         });
         match all {
             true => Ok(()),
-            false => Err(leases::is_behind("the ends of transactions that it was told")),
+            false => Err(leases::is_behind("the ends of its transactions")),
         }
     }
 }
