@@ -261,9 +261,7 @@ fn no_such_session() {
     worker.fence().unwrap();
     let pass = leader.announce();
     drop(leader);
-    let gone = happens(|| {
-        refused(session, pass).is_some()
-    });
+    let gone = happens(|| refused(session, pass).is_some());
     assert!(gone);
 }
 
@@ -281,9 +279,8 @@ fn too_many_channels_of_a_session() {
         Err(ConnectError::Refused(Status::TooManyChannels, _))
     ));
     drop(worker);
-    let served = happens(|| {
-        BackendEnd::connect(&running.socket(), hello(session, pass), TIMEOUT).is_ok()
-    });
+    let served =
+        happens(|| BackendEnd::connect(&running.socket(), hello(session, pass), TIMEOUT).is_ok());
     assert!(served);
 }
 
@@ -381,9 +378,8 @@ fn too_many_channels() {
         Err(ConnectError::Refused(Status::TooManyChannels, _))
     ));
     drop(first);
-    let served = happens(|| {
-        BackendEnd::connect(&running.socket(), hello(0, [0; 16]), TIMEOUT).is_ok()
-    });
+    let served =
+        happens(|| BackendEnd::connect(&running.socket(), hello(0, [0; 16]), TIMEOUT).is_ok());
     assert!(served);
 }
 
@@ -431,9 +427,7 @@ fn a_key_that_is_withdrawn() {
     running.server.keeper().reload_clients();
     let ended = |backend: &mut crate::common::Backend| {
         let body = [fid.0.to_le_bytes(), u64::from(Int4 as u8).to_le_bytes()].concat();
-        happens(|| {
-            backend.call(Kind::GetEnvelope, &body).is_err()
-        })
+        happens(|| backend.call(Kind::GetEnvelope, &body).is_err())
     };
     assert!(ended(&mut backend));
     assert_eq!(backend.end.period(), 0);
@@ -458,8 +452,6 @@ fn a_leader_that_has_gone() {
     let body = [fid.0.to_le_bytes(), u64::from(Int4 as u8).to_le_bytes()].concat();
     worker.call(Kind::GetEnvelope, &body).unwrap();
     drop(leader);
-    let gone = happens(|| {
-        worker.call(Kind::GetEnvelope, &body).is_err()
-    });
+    let gone = happens(|| worker.call(Kind::GetEnvelope, &body).is_err());
     assert!(gone);
 }
