@@ -41,7 +41,7 @@ def schema(stack, request):
     yield name
     with stack.connect_dba() as connection:
         connection.execute("SET client_min_messages = warning")
-        connection.execute("SET lock_timeout = '20s'")  # of what a failed test has left
+        connection.execute("SET lock_timeout = '300s'")  # of what a failed test has left
         connection.execute(f'DROP SCHEMA "{name}" CASCADE')
 
 

@@ -33,7 +33,6 @@ def run_as(user: str, *command, **environment) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=300,
     )
     assert done.returncode == 0, done.stdout
     return done.stdout
@@ -47,7 +46,6 @@ def backup(stack: Stack, directory: Path, *more: str) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=300,
     )
     assert done.returncode == 0, done.stdout
     return done.stdout

@@ -29,7 +29,6 @@ def tool(name, *args, stdin=None, env=None):
         input=stdin,
         stdin=subprocess.DEVNULL if stdin is None else None,
         capture_output=True,
-        timeout=300,
         env=env,
     )
     assert done.returncode == 0, done.stderr.decode()

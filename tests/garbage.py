@@ -3,6 +3,7 @@ clients that change rows in all ways. (Set CONFIDE_SEED and CONFIDE_GC_SECONDS f
 
 import os
 import random
+import re
 import threading
 from contextlib import contextmanager
 
@@ -30,10 +31,37 @@ def slots(dba, table: str = "t") -> int:
 
 
 def collect(connection, table: str = "t") -> int:
-    """Values freed; the collection must not have been postponed."""
-    rows = connection.execute("SELECT swept, postponed FROM confide.gc(%s)", [table]).fetchall()
-    assert [postponed for _, postponed in rows if postponed] == []
-    return sum(swept for swept, _ in rows)
+    """Values freed. A collection that has waited for long is postponed, and comes again."""
+    swept = 0
+
+    def collected():
+        nonlocal swept
+        sql = "SELECT swept, postponed FROM confide.gc(%s)"
+        rows = connection.execute(sql, [table]).fetchall()
+        swept += sum(number for number, _ in rows)
+        return not any(postponed for _, postponed in rows)
+
+    until(collected, "the collection is not postponed")
+    return swept
+
+
+def vacuum(connection, table: str = "t", options: str = "VERBOSE") -> None:
+    """Removes all dead rows: a snapshot elsewhere in the database (of an ANALYZE of autovacuum's)
+    keeps them for a while."""
+    told: list[str] = []
+
+    def note(said):
+        told.append(said.message_primary)
+
+    def removed():
+        told.clear()
+        connection.execute(f"VACUUM ({options}) {table}")
+        left = re.findall(r"(\d+) are dead but not yet removable", "\n".join(told))
+        return left and not any(map(int, left))
+
+    connection.add_notice_handler(note)
+    until(removed, f"{table} has no dead rows")
+    connection.remove_notice_handler(note)
 
 
 def vacuumed(dba, table: str, values: int) -> int:

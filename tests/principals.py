@@ -4,12 +4,12 @@
 
 import shutil
 import subprocess
-import time
 
 import psycopg
 import pytest
 from copies import owned
-from stack import PG_BIN, ROOT, Stack, as_user, free_port
+from stack import PG_BIN, ROOT, Stack, as_user, free_port, listens
+from waiting import until
 
 PRINCIPALS = ["ann", "bob", "eve", "boss"]
 
@@ -81,22 +81,16 @@ class Proxy:
         )
 
     def connect(self, name):
-        for _ in range(100):
-            try:
-                return psycopg.connect(
-                    host="127.0.0.1",
-                    port=self.port,
-                    user=name,
-                    password="x",
-                    dbname="app",
-                    autocommit=True,
-                    prepare_threshold=None,
-                )
-            except psycopg.OperationalError as error:
-                if "refused" not in str(error):
-                    raise
-                time.sleep(0.1)
-        raise AssertionError("the proxy does not listen")
+        until(lambda: listens(self.port), "the proxy listens")
+        return psycopg.connect(
+            host="127.0.0.1",
+            port=self.port,
+            user=name,
+            password="x",
+            dbname="app",
+            autocommit=True,
+            prepare_threshold=None,
+        )
 
     def psql(self, name, sql):
         url = f"postgresql://{name}:x@127.0.0.1:{self.port}/app"
@@ -105,7 +99,6 @@ class Proxy:
             input=sql,
             capture_output=True,
             text=True,
-            timeout=300,
             check=False,
         )
         return (done.stdout + done.stderr).strip()

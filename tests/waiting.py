@@ -1,5 +1,5 @@
 """Waits for states, not for fixed times: a test continues as soon as the state is reached, on slow
-and fast machines alike, and otherwise fails with the name of the state."""
+and fast machines alike. The limit only ends a test whose state never comes, with its name."""
 
 import os
 import signal
@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from results import run
 
-LIMIT = 60
+LIMIT = 600
 
 
 def until(state, what, limit=LIMIT):
@@ -23,6 +24,15 @@ def until(state, what, limit=LIMIT):
         if time.monotonic() > end:
             pytest.fail(f"not within {limit} s: {what}")
         time.sleep(0.01)
+
+
+@contextmanager
+def limited(connection, limit):
+    """The block's statements have this statement_timeout; so has the one that takes it back."""
+    connection.execute(f"SET statement_timeout = '{limit}'")
+    yield
+    back = "SET statement_timeout = 0"
+    until(lambda: run(connection, back).sqlstate is None, "statements have no limit")
 
 
 def until_waits(stack, connection, event, looks=1):
@@ -56,6 +66,9 @@ def worked(pid):
             continue
     return total
 
+
+OTHERS = """SELECT 1 FROM pg_stat_activity WHERE state = 'active'
+            AND backend_type = 'client backend' AND pid <> pg_backend_pid()"""
 
 # What a keeper works at least before it is in the middle of something.
 WORK = 30_000_000
@@ -95,10 +108,20 @@ def cancelled_while_it_sleeps(stack, connection):
 
 
 def amid(stack, action):
-    """Does something while the block's statement has the keeper work."""
+    """Does something while the block's statement has the keeper work. What the keeper does by
+    itself before the statement has come does not count: there would be nothing to cancel."""
     keeper = stack.keeper_pid()
-    before = worked(keeper)
-    return meanwhile(lambda: worked(keeper) - before > WORK, action)
+    since = []
+
+    def works():
+        if since:
+            return worked(keeper) - since[0] > WORK
+        with stack.connect_dba() as dba:
+            if dba.execute(OTHERS).fetchone():
+                since.append(worked(keeper))
+        return False
+
+    return meanwhile(works, action)
 
 
 def stopped(pid):

@@ -348,7 +348,7 @@ class Load:
     def stop(self) -> None:
         self.ask_to_stop()
         for client in self.clients:
-            client.join(60)
+            client.join()
             assert not client.is_alive(), "a client hangs"
         self.clients = [renewed(client) for client in self.clients]
 

@@ -10,7 +10,7 @@ reads what only ann may see.
 
 import psycopg
 import pytest
-from garbage import collect
+from garbage import collect, vacuum
 from principals import three
 
 __all__ = ["three"]
@@ -135,7 +135,7 @@ def test_older_file(tables, attack):
     with tables.connect("ann") as ann, stack.connect_dba() as dba:
         before = identifiers(dba, "pay_ann")
         ann.execute("DELETE FROM pay_ann")
-        ann.execute("VACUUM pay_ann")
+        vacuum(ann, "pay_ann")
         assert collect(dba, "pay_ann") == 2
         dba.execute("SELECT confide.checkpoint()")  # only now are they given out again
         ann.execute("INSERT INTO pay_ann VALUES (3, 7301), (4, 7302)")

@@ -349,7 +349,7 @@ def test_columns_freed_meanwhile(fit, dba, stack, schema):
         until_waits(stack, fit, "advisory")
         dba.execute(f"ALTER TABLE {schema}.wide SET (autovacuum_enabled = off)")
         dba.execute("SELECT pg_advisory_unlock(20)")
-        done.result(60)
+        done.result()
     assert (sent["Adopt"], sent.promotions()) == (1, 1)
     assert fit.execute("SELECT * FROM wide WHERE id = 2").fetchone() == (2, *range(WIDE))
 

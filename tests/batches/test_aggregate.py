@@ -11,7 +11,7 @@ import random
 import pytest
 from aggregates import CONDITIONS, DDL, agree, fill, query, rows
 from results import plain, run
-from waiting import amid
+from waiting import amid, limited
 
 QUERIES = 150
 NODE = "ConfideAggregate"
@@ -248,9 +248,8 @@ def test_cancel_and_timeout(stack, sides):
     assert uses_node(batches, LONG)
     with amid(stack, batches.cancel):
         assert run(batches, LONG).sqlstate == "57014"
-    batches.execute("SET statement_timeout = '500ms'")
-    assert run(batches, LONG).sqlstate == "57014"
-    batches.execute("SET statement_timeout = 0")
+    with limited(batches, "500ms"):
+        assert run(batches, LONG).sqlstate == "57014"
     agree(sides, "SELECT k, sum(n) FROM r GROUP BY k")
 
 

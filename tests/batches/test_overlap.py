@@ -26,7 +26,7 @@ def keeper_time(stack):
     return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks)
 
 
-def grows(measure, least, seconds=10):
+def grows(measure, least, seconds=60):
     """What is measured, once it is as much, or after a while."""
     until = time.monotonic() + seconds
     while (found := measure()) < least and time.monotonic() < until:

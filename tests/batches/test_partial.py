@@ -9,11 +9,11 @@ forever; a plan with few rows or many groups becomes parallel although this cost
 import random
 import re
 import threading
-import time
 
 import pytest
 from aggregates import DDL, agree, fill, query, rows
 from results import plain, run
+from waiting import until
 
 PARALLEL = {
     "parallel_setup_cost": "0",
@@ -219,11 +219,13 @@ def test_errors_and_what_is_left(stack, many):
         before = memory()
         for _ in range(8):
             assert run(connection, sql).sqlstate == "22012"
+
         # The keeper notices later that workers are gone; the next statement's end releases them.
-        until = time.monotonic() + 60
-        while memory() > before:
-            assert time.monotonic() < until, (memory(), before)
+        def released():
             assert run(connection, good).sqlstate is None
+            return memory() <= before
+
+        until(released, "what the workers held is released")
     finally:
         connection.execute("DELETE FROM many WHERE w = 5000")
         with stack.connect_dba() as dba:
@@ -254,15 +256,9 @@ def test_worker_dies(stack, many):
 
     def end_one() -> None:
         with stack.connect_dba() as dba:
-            until = time.monotonic() + 60
-            while not ended and time.monotonic() < until:
-                ended.extend(
-                    dba.execute(
-                        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                        " WHERE leader_pid = %s LIMIT 1",
-                        [pid],
-                    ).fetchall()
-                )
+            end = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                     WHERE leader_pid = %s LIMIT 1"""
+            ended.extend(until(lambda: dba.execute(end, [pid]).fetchall(), "there is a worker"))
 
     killer = threading.Thread(target=end_one)
     killer.start()

@@ -178,7 +178,9 @@ SLOW = """
 CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE u SET a = a + a WHERE i > 0;
-    PERFORM pg_sleep(CASE NEW.i WHEN 1 THEN 1.5 ELSE 0 END);
+    IF NEW.i = 1 THEN
+        PERFORM pg_advisory_xact_lock(4711);
+    END IF;
     BEGIN
         PERFORM 1 / (NEW.i - NEW.i);
     EXCEPTION WHEN division_by_zero THEN
@@ -200,10 +202,12 @@ def test_garbage_collection_waits(stack, both, dba):
     dba.execute("SET confide.gc_threshold = 0")
     update = "UPDATE t SET a = a + 1, s = 'kept' WHERE i < 20"
     assert shown(app, update)
+    dba.execute("SELECT pg_advisory_lock(4711)")
     thread = threading.Thread(target=app.execute, args=[update])
     thread.start()
-    until_waits(stack, app, "PgSleep")
+    until_waits(stack, app, "advisory")
     dba.execute("VACUUM t")
+    dba.execute("SELECT pg_advisory_unlock(4711)")
     thread.join()
     twin.execute(update)
     same(both)

@@ -11,6 +11,7 @@ import re
 import psycopg
 import pytest
 from results import plain, run
+from waiting import limited, until_waits
 
 DDL = """
 CREATE TABLE t (i int PRIMARY KEY, a enc_int4, b enc_int4, n enc_numeric(12, 2), s enc_text,
@@ -265,10 +266,9 @@ def test_recheck(both, stack, schema):
         query = "UPDATE t SET p = p + 100 WHERE a < 8 AND i < 4 RETURNING i, q"
         waiting = threading.Thread(target=lambda: done.extend(app.execute(query).fetchall()))
         waiting.start()
-        waiting.join(0.3)
-        assert waiting.is_alive()
+        until_waits(stack, app, "Lock")
         other.execute("COMMIT")
-        waiting.join(60)
+        waiting.join()
     assert done == [(1, "other")]
 
 
@@ -336,11 +336,9 @@ def test_explain(both):
 def test_timeout_and_cancel(both):
     """A statement that waits for the keeper can be ended; the session continues."""
     app, _ = both
-    app.execute("SET statement_timeout = '150ms'")
     slow = "SELECT count(*) FROM t x, t y, t z WHERE x.a + y.a > z.a"
-    with pytest.raises(psycopg.errors.QueryCanceled):
+    with limited(app, "150ms"), pytest.raises(psycopg.errors.QueryCanceled):
         app.execute(slow)
-    app.execute("SET statement_timeout = 0")
     agree(both, "SELECT i FROM t WHERE a > 250 ORDER BY i")
 
 

@@ -8,7 +8,7 @@ used for later requests, the backend waits forever, or it writes to freed memory
 import psycopg
 import pytest
 from results import run
-from waiting import amid, standing_still
+from waiting import amid, limited, standing_still
 
 ROWS = 12000
 # Each row of a has all of b scanned again, with both programs.
@@ -43,10 +43,9 @@ def usable(connection):
 
 
 def test_statement_timeout(big):
-    big.execute("SET statement_timeout = '400ms'")
-    outcome = run(big, LONG)
+    with limited(big, "400ms"):
+        outcome = run(big, LONG)
     assert outcome.sqlstate == "57014"
-    big.execute("SET statement_timeout = 0")
     usable(big)
 
 
@@ -77,11 +76,9 @@ def test_error_in_between(big):
 
 
 def test_keeper_stands_still(stack, big):
-    big.execute("SET statement_timeout = '400ms'")
-    with standing_still(stack.keeper_pid()):
+    with limited(big, "400ms"), standing_still(stack.keeper_pid()):
         outcome = run(big, LONG)
     assert outcome.sqlstate == "57014"
-    big.execute("SET statement_timeout = 0")
     usable(big)
 
 

@@ -7,10 +7,10 @@ thousands of rows. Bugs: a wait for each operation; a value that is used before 
 """
 
 import re
-import time
 
 import pytest
 from results import plain, run
+from waiting import until
 
 ROWS = 6000
 FEW = 400  # waits; there was one for each row and operation at least
@@ -70,13 +70,14 @@ def waits(connection, sql) -> int:
     before = counters(connection)
     assert run(connection, sql).sqlstate is None
     polls = 0
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
+
+    def quiet() -> dict[str, str] | None:
+        nonlocal polls
         polls += 1
-        after = counters(connection)
-        if int(after["channels"]) <= int(before["channels"]):
-            break
-        time.sleep(0.02)
+        now = counters(connection)
+        return now if int(now["channels"]) <= int(before["channels"]) else None
+
+    after = until(quiet, "the workers' channels are gone")
     return int(after["session.answered_total"]) - int(before["session.answered_total"]) - polls
 
 

@@ -10,6 +10,7 @@ import re
 import psycopg
 import pytest
 from results import plain, run
+from waiting import limited
 
 ROWS = 3000
 
@@ -382,10 +383,8 @@ def test_errors(both, stack):
     with pytest.raises(psycopg.errors.DivisionByZero):
         app.execute("SELECT i FROM s ORDER BY 10 / (n - n), i")
     assert app.execute("SELECT count(*) FROM s").fetchone() == (ROWS,)
-    app.execute("SET statement_timeout = '300ms'")
-    with pytest.raises(psycopg.errors.QueryCanceled):
+    with limited(app, "300ms"), pytest.raises(psycopg.errors.QueryCanceled):
         app.execute("SELECT a.i FROM s a, s b ORDER BY a.n, b.n")
-    app.execute("SET statement_timeout = 0")
     same(both, "SELECT i FROM s ORDER BY n, i")
 
 

@@ -542,7 +542,7 @@ def test_rows_that_changed_meanwhile(both, stack):
             until_waits(stack, both[1], "Lock")
             assert not update.done()
             other.execute("COMMIT")
-            update.result(timeout=60)
+            update.result()
         found = both[1].execute("SELECT id FROM big WHERE id > 100000 ORDER BY 1").fetchall()
         assert found == [(100005,), (100006,), (100009,)]
         both[1].execute("ROLLBACK")
@@ -566,7 +566,7 @@ def test_subplan_for_a_row_that_changed_meanwhile(both, stack):
             until_waits(stack, both[1], "Lock")
             assert not update.done()
             other.execute("COMMIT")
-            update.result(timeout=60)
+            update.result()
         found = both[1].execute("SELECT id FROM big WHERE id > 100000 ORDER BY 1").fetchall()
         assert found == [(100005,), (100006,), (100008,), (100009,)]
         both[1].execute("ROLLBACK")

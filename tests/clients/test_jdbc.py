@@ -27,7 +27,6 @@ def jar():
             ],
             check=True,
             stdin=subprocess.DEVNULL,
-            timeout=300,
             cwd=HERE,
         )
     return JAR
@@ -41,7 +40,6 @@ def java(jar, url, mode, *statements):
         input="\0".join(statements),
         capture_output=True,
         text=True,
-        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

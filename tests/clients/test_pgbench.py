@@ -41,7 +41,6 @@ def test_mode(stack, bench, schema, mode, script):
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=300,
     )
     assert done.returncode == 0, done.stdout
     assert re.search(r"actually processed: 200/200", done.stdout), done.stdout

@@ -83,7 +83,7 @@ def test_values_are_sealed_as_ever(tool, dba):
 
 def output(url, program, *arguments):
     command = [PG_BIN / program, *arguments, "-d", url]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=os.environ)
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -106,12 +106,12 @@ def test_pin(stack, tool, shown, schema, tmp_path):
     confide = stack.data.parent / "bin" / "confide"
     file = tmp_path / "pin"
     command = [confide, "pin", file, "--dbname", shown, "--bindir", PG_BIN]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert f"{schema}.protected.day enc_date 9" in file.read_text()
     assert f"{schema}.more routine " in file.read_text()
     command = [confide, "pin", file, "--check", "--dbname", stack.dba_url, "--bindir", PG_BIN]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 

@@ -85,7 +85,7 @@ def bouncer(stack, directory, mode, behind=None, size=2):
         yield url
     finally:
         process.terminate()
-        process.wait(60)
+        process.wait()
 
 
 def server_password(stack):

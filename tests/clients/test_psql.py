@@ -13,7 +13,6 @@ def psql(url, *args, check=True, stdin=None):
         stdin=subprocess.DEVNULL if stdin is None else None,
         capture_output=True,
         text=True,
-        timeout=300,
     )
     assert not check or done.returncode == 0, done.stderr
     return done
@@ -90,7 +89,6 @@ def test_demo(stack, time):
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     assert "Wei Virtanen" in done.stdout

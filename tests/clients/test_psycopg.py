@@ -178,7 +178,7 @@ def test_notify_and_listen(stack, every):
     every.execute("LISTEN news")
     with stack.connect_app() as other:
         other.execute("NOTIFY news, 'hello'")
-    note = next(every.notifies(timeout=60))
+    note = next(every.notifies())
     assert note.payload == "hello"
 
 

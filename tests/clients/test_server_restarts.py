@@ -202,9 +202,9 @@ def test_an_administrator_ends_it(stack, person):
     assert ended(person)
 
 
-def while_it_runs(stack, client, sql, prepare=None):
-    """Restarts the server while the statement is executed; its outcome. A statement that is to be
-    prepared is executed in the pipeline that prepares it."""
+def while_it_runs(stack, client, sql, event, prepare=None):
+    """Restarts the server while the statement waits in its execution; its outcome. A statement that
+    is to be prepared is executed in the pipeline that prepares it."""
     outcome = []
 
     def execute():
@@ -217,9 +217,9 @@ def while_it_runs(stack, client, sql, prepare=None):
 
     thread = threading.Thread(target=execute)
     thread.start()
-    until_waits(stack, client, "PgSleep")
+    until_waits(stack, client, event)
     stack.restart_postgres()
-    thread.join(300)
+    thread.join()
     return outcome[0]
 
 
@@ -227,14 +227,17 @@ def while_it_runs(stack, client, sql, prepare=None):
 def test_a_statement_that_was_undone(stack, person, prepare):
     """It is executed again, and once only has an effect; where it was prepared before, its name is
     free again. Bug: 42P05."""
-    sql = "INSERT INTO person SELECT i, 'x' || i FROM generate_series(10, 19) i, pg_sleep(3)"
-    assert while_it_runs(stack, person, sql, prepare) == 10
+    sql = """INSERT INTO person SELECT i, 'x' || i
+             FROM pg_advisory_xact_lock(4711), generate_series(10, 19) i"""
+    with stack.connect_dba() as dba:
+        dba.execute("SELECT pg_advisory_lock(4711)")  # until the restart
+        assert while_it_runs(stack, person, sql, "advisory", prepare) == 10
     assert person.execute("SELECT count(*) FROM person").fetchone() == (12,)
 
 
 def test_a_statement_that_may_have_had_effects(stack, person, second):
     sql = "DO $$ BEGIN DELETE FROM person WHERE id = 2; COMMIT; PERFORM pg_sleep(600); END $$"
-    outcome = while_it_runs(stack, person, sql)
+    outcome = while_it_runs(stack, person, sql, "PgSleep")
     assert isinstance(outcome, psycopg.OperationalError)
     assert second.execute("SELECT count(*) FROM person").fetchone() == (1,)
 

@@ -57,7 +57,7 @@ def standby():
     finally:
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
-        thread.join(60)
+        thread.join()
 
 
 def protects(url, schema):

@@ -121,7 +121,6 @@ def run(command: list[str], url: str, phase: str, environment: dict[str, str]) -
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=300,
     )
     assert done.returncode == 0, f"{command} {phase}:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]

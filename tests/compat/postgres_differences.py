@@ -73,6 +73,5 @@ def differing(a: Path, b: Path) -> list[str]:
         stdout=subprocess.PIPE,
         text=True,
         errors="surrogateescape",
-        timeout=300,
     )
     return done.stdout.splitlines(keepends=True)

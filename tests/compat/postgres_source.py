@@ -123,7 +123,6 @@ def output(*command, check: bool = True, cwd: Path | None = None) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=300,
         cwd=cwd,
     )
     assert not check or done.returncode == 0, f"{command[0]} failed:\n{done.stdout}"

@@ -80,7 +80,7 @@ def modules():
     for name in ("package.json", "package-lock.json"):
         shutil.copy(HERE / "node" / name, MODULES)
     command = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
-    subprocess.run(command, cwd=MODULES, check=True, timeout=300, stdin=subprocess.DEVNULL)
+    subprocess.run(command, cwd=MODULES, check=True, stdin=subprocess.DEVNULL)
     return MODULES / "node_modules"
 
 
@@ -99,7 +99,7 @@ def test_program_of_node(stack, port, modules, report, name):
 def test_program_in_go(stack, port, report, tmp_path):
     program = tmp_path / "program"
     command = ["go", "build", "-o", program, "."]
-    subprocess.run(command, cwd=HERE / "go", check=True, timeout=300)
+    subprocess.run(command, cwd=HERE / "go", check=True)
     result = compare(
         stack, port, "pgx", [str(program)], CONFIDE_DRIVERS=json.dumps(drivers.everything())
     )
@@ -114,10 +114,10 @@ def classes():
     copy = "org.apache.maven.plugins:maven-dependency-plugin:3.6.0:copy-dependencies"
     shutil.rmtree(CLASSES, ignore_errors=True)
     command = ["mvn", "-q", "-B", "-f", folder / "pom.xml", copy, f"-DoutputDirectory={CLASSES}"]
-    subprocess.run(command, check=True, timeout=600, stdin=subprocess.DEVNULL)
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
     path = f"{CLASSES}:{CLASSES}/*"
     command = ["javac", "-d", CLASSES, "-cp", path, *folder.glob("*.java")]
-    subprocess.run(command, check=True, timeout=300)
+    subprocess.run(command, check=True)
     return path
 
 

@@ -2,9 +2,8 @@
 and every query returns the same as on a plain twin, also after kill -9. Bug: an evicted value is
 considered missing, or zero; memory grows with the data."""
 
-import time
-
 import pytest
+from waiting import until
 
 BUDGET = 4 << 20
 ROWS = 5 * 65536
@@ -36,13 +35,12 @@ def statistics(stack) -> dict[str, int]:
 
 def settled(stack) -> dict[str, int]:
     """Once what is too much has gone; a little more than the budget is there for a moment."""
-    until = time.monotonic() + 60
-    while True:
+
+    def small():
         now = statistics(stack)
-        if now["memory_bytes"] <= BUDGET * 1.25:
-            return now
-        assert time.monotonic() < until, now
-        time.sleep(0.2)
+        return now if now["memory_bytes"] <= BUDGET * 1.25 else None
+
+    return until(small, "what is too much has gone")
 
 
 @pytest.fixture

@@ -108,7 +108,7 @@ def test_a_record_of_the_run_before(stack, app, second, dba, schema):
                 connection.execute("INSERT INTO t VALUES (3, 3)")
         finally:
             os.kill(pid, signal.SIGCONT)
-    thread.join(60)
+    thread.join()
     rows = [(1, 1), (3, 3)]
     for restart in (False, True):
         if restart:

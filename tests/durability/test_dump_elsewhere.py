@@ -12,7 +12,7 @@ from stack import PG_BIN
 
 def tool(name, *args, stdin=None, env=None) -> subprocess.CompletedProcess:
     return subprocess.run(
-        [PG_BIN / name, *args], input=stdin, capture_output=True, timeout=300, check=False, env=env
+        [PG_BIN / name, *args], input=stdin, capture_output=True, check=False, env=env
     )
 
 

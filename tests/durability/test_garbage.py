@@ -6,7 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from garbage import SECONDS, SEED, Worker, collect, slots, slowly, sound, vacuumed, verify
+from garbage import SECONDS, SEED, Worker, collect, slots, slowly, sound, vacuum, vacuumed, verify
 from waiting import until, until_waits
 
 
@@ -66,7 +66,7 @@ def test_storage_is_reclaimed(app, dba):
         assert app.execute(query).fetchone() == (10, 65, "text")
         app.execute("DELETE FROM t")
     app.execute("DROP INDEX t_v")
-    app.execute("VACUUM t")
+    vacuum(app)
     assert collect(app) < 200
     assert slots(dba) == 0
 
@@ -76,7 +76,7 @@ def test_little_garbage_is_left(app, dba):
     app.execute("CREATE TABLE t (id int, v enc_int4)")
     app.execute("INSERT INTO t SELECT g, g FROM generate_series(1, 100) g")
     app.execute("DELETE FROM t")
-    app.execute("VACUUM t")
+    vacuum(app)
     assert slots(dba) == 100
     assert collect(app) == 100
     assert slots(dba) == 0
@@ -101,23 +101,19 @@ def test_row_that_moves_while_it_is_looked_for(stack, app, dba, second):
 
     dba.execute("ALTER SYSTEM SET confide.gc_threshold = 0")
     dba.execute("SELECT pg_reload_conf()")
-    end = time.monotonic() + 60
-    while second.execute("SHOW confide.gc_threshold").fetchone()[0] != "0":
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    shown = "SHOW confide.gc_threshold"
+    until(lambda: second.execute(shown).fetchone() == ("0",), "the setting is read")
     thread = threading.Thread(target=run)
     thread.start()
     sql = "SELECT pages_done FROM confide.confide_stat_progress_gc WHERE phase = 'marking table'"
-    while not (rows := dba.execute(sql).fetchall()) or rows[0][0] < 2:
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    until(lambda: dba.execute(f"{sql} AND pages_done >= 2").fetchone(), "two pages are marked")
     # To the page that has room, since its own is full.
     app.execute("UPDATE t SET filler = repeat('y', 700) WHERE id = 350")
     new = app.execute("SELECT ctid::text FROM t WHERE id = 350").fetchone()[0]
     assert new.startswith("(0,"), (old, new)
     for _ in range(3):
         app.execute("SELECT count(filler) FROM t WHERE id BETWEEN 330 AND 370").fetchone()  # prunes
-    thread.join(60)
+    thread.join()
     dba.execute("ALTER SYSTEM RESET confide.gc_threshold")
     dba.execute("SELECT pg_reload_conf()")
     assert slots(dba) == 395
@@ -143,8 +139,12 @@ def test_no_living_value_is_swept(stack, app, dba, schema):
     dba.execute("SET confide.gc_threshold = 0")
     end = time.monotonic() + SECONDS
     swept = cycles = 0
+
+    def goes_on():
+        return cycles < 3 or swept == 0 or time.monotonic() < end
+
     try:
-        while time.monotonic() < end and not any(w.error for w in workers):
+        while goes_on() and not any(w.error for w in workers):
             cycles += 1
             with slowly(dba, 20):
                 swept += collect(dba)
@@ -154,7 +154,7 @@ def test_no_living_value_is_swept(stack, app, dba, schema):
     finally:
         stop.set()
         for worker in workers:
-            worker.join(60)
+            worker.join()
     for worker in workers:
         if worker.error:
             raise worker.error
@@ -162,8 +162,6 @@ def test_no_living_value_is_swept(stack, app, dba, schema):
     assert all(v == p and s == str(p) for p, v, s in rows)
     steps = sum(worker.steps for worker in workers)
     print(f"seed {SEED}: {cycles} cycles, {swept} values swept by the function, {steps} steps")
-    assert cycles > 2
-    assert swept > 0
 
 
 STALLS = """CREATE FUNCTION stalls(v enc_int4) RETURNS enc_int4 LANGUAGE plpgsql STABLE AS
@@ -196,5 +194,5 @@ def test_statistics_replaced_while_a_query_is_planned(stack, app, dba, second):
             "the collection waits or has ended",
         )
         dba.execute("SELECT pg_advisory_unlock(1900)")
-        assert counted.result(60) == (10,)
-        assert collected.result(60) > 0
+        assert counted.result() == (10,)
+        assert collected.result() > 0

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from garbage import SECONDS, SEED, Worker, collect, slots, sound
+from garbage import SECONDS, SEED, Worker, collect, slots, sound, vacuum
 from stack import children
 
 
@@ -80,7 +80,7 @@ def test_crashes_during_collections(stack, app, schema, eager):
     chance = random.Random(f"{SEED}/garbage")
     until = time.monotonic() + 2 * SECONDS
     cycle = swept = steps = 0
-    while cycle < 3 or time.monotonic() < until:
+    while cycle < 3 or swept == 0 or time.monotonic() < until:
         what = ["postgres", "keeper", "both"][cycle % 3]
         cycle += 1
         stop = threading.Event()
@@ -95,7 +95,7 @@ def test_crashes_during_collections(stack, app, schema, eager):
             stack.kill_postgres()
         stop.set()
         for thread in [*workers, collector]:
-            thread.join(60)
+            thread.join()
         assert [w.error for w in workers if w.error] == []
         stack.up()
         swept += collector.swept
@@ -111,7 +111,6 @@ def test_crashes_during_collections(stack, app, schema, eager):
             ordered = connection.execute("SELECT v FROM t ORDER BY v").fetchall()
             assert ordered == sorted((v,) for _, v, _ in rows), (SEED, cycle, what)
     print(f"seed {SEED}: {cycle} crashes, {steps} steps, {swept} values swept")
-    assert swept > 0
 
 
 def test_sweeps_survive(stack, app, dba, schema):
@@ -122,7 +121,7 @@ def test_sweeps_survive(stack, app, dba, schema):
     dba.execute("SELECT confide.checkpoint()")
     app.execute("DELETE FROM t WHERE id > 3")
     dba.execute("SET confide.gc = off")
-    dba.execute("VACUUM t")
+    vacuum(dba)
     assert collect(dba) == 997
     stack.kill_keeper()
     stack.up()
@@ -150,7 +149,7 @@ def test_a_delete_that_is_lost(stack, app, dba, schema):
     for statement in ("SET synchronous_commit = off", "SET confide.gc = off"):
         dba.execute(statement)
     dba.execute("DELETE FROM t WHERE id < 50")
-    dba.execute("VACUUM (TRUNCATE off) t")
+    vacuum(dba, options="VERBOSE, TRUNCATE off")
     assert collect(dba) == 49
     stack.kill_postgres()
     stack.up()

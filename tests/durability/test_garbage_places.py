@@ -7,7 +7,7 @@ import threading
 import psycopg
 import pytest
 from authority import authorise
-from garbage import collect, postponed, slots, sound, verify
+from garbage import collect, postponed, slots, sound, vacuum, verify
 from waiting import until_waits
 
 
@@ -27,7 +27,7 @@ def test_dead_and_aborted_rows(t, dba):
     assert collect(dba) == 0
     sound(dba)
     dba.execute("SET confide.gc = off")
-    dba.execute("VACUUM t")
+    vacuum(dba)
     assert collect(dba) == 101
 
 
@@ -36,7 +36,7 @@ def test_keys_above_the_leaves(t, dba):
     t.execute("CREATE INDEX t_v ON t (v)")
     t.execute("DELETE FROM t WHERE id % 1000 > 0")
     dba.execute("SET confide.gc = off")
-    dba.execute("VACUUM t")
+    vacuum(dba)
     collect(dba)
     sound(dba)
     assert 3 < slots(dba) < 40
@@ -110,7 +110,7 @@ def test_cursor_with_hold(t, dba, second):
     second.execute("DECLARE c CURSOR WITH HOLD FOR SELECT v FROM t WHERE id <= 10 ORDER BY id")
     second.execute("COMMIT")
     t.execute("DELETE FROM t")
-    dba.execute("VACUUM t")
+    vacuum(dba)
     assert "WITH HOLD" in postponed(dba)
     assert second.execute("FETCH 2 FROM c").fetchall() == [(1,), (2,)]
     assert slots(dba) == 3000
@@ -142,7 +142,7 @@ def test_variable_across_a_commit(stack, t, dba, second, schema):
     dba.execute("VACUUM t")
     assert "procedure" in postponed(dba)
     dba.execute("SELECT pg_advisory_unlock(77)")
-    thread.join(60)
+    thread.join()
     assert found == [(7,)]
     dba.execute("VACUUM t")
     collect(dba)
@@ -164,8 +164,8 @@ def test_row_on_its_way(stack, t, dba, second):
     until_waits(stack, dba, "Extension", looks=50)
     assert collection.is_alive()
     t.execute("ROLLBACK")  # the update goes on with what it has
-    update.join(60)
-    collection.join(60)
+    update.join()
+    collection.join()
     sound(dba)
     rows = t.execute("SELECT v FROM t WHERE id IN (7, 8)").fetchall()
     assert rows == [(-2,), (-2,)]
@@ -181,7 +181,7 @@ def test_portal_fetched_in_parts(t, dba, second):
     assert collect(dba) == 0
     assert len(second.execute("FETCH ALL FROM c").fetchall()) == 2999
     second.execute("COMMIT")
-    dba.execute("VACUUM t")
+    vacuum(dba)
     collect(dba)
     assert slots(dba) == 0
 
@@ -301,7 +301,7 @@ def test_logical_slot(logical, t, dba):
     dba.execute("SELECT pg_create_logical_replication_slot('lagging', 'pgoutput')")
     t.execute("DELETE FROM t")
     dba.execute("SET confide.gc = off")
-    dba.execute("VACUUM t")
+    vacuum(dba)
     waits = postponed(dba)
     dba.execute("SELECT pg_drop_replication_slot('lagging')")
     assert '"lagging"' in waits

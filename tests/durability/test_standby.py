@@ -1,7 +1,6 @@
 """A standby with its own keeper: it answers queries on protected columns while it follows, and
 continues alone after the primary and its keeper were killed."""
 
-import time
 from pathlib import Path
 
 import psycopg
@@ -11,9 +10,9 @@ from copies import Copy, backup
 from delivered import warm
 from garbage import vacuumed
 from results import run
+from waiting import until
 
 SCALE = 0.01
-TIMEOUT = 60
 
 
 @pytest.fixture(scope="module")
@@ -41,10 +40,8 @@ def replica(primary, tmp_path_factory):
 def caught_up(primary, replica) -> None:
     with primary.connect_dba() as one, replica.connect_dba() as other:
         end = one.execute("SELECT pg_current_wal_lsn()").fetchone()[0]
-        until = time.monotonic() + TIMEOUT
-        while not other.execute("SELECT pg_last_wal_replay_lsn() >= %s", (end,)).fetchone()[0]:
-            assert time.monotonic() < until, "the standby does not catch up"
-            time.sleep(0.02)
+        replayed = "SELECT pg_last_wal_replay_lsn() >= %s"
+        until(lambda: other.execute(replayed, (end,)).fetchone()[0], "the standby catches up")
 
 
 def test_not_without_an_operator(primary, replica):

@@ -3,11 +3,10 @@ indexes on protected keys. Right: without a ticket the first row is refused. Bug
 publish fills any column with values that he cannot read.
 """
 
-import time
-
 import psycopg
 import pytest
 from stack import POSTGRES, ROOT, Stack
+from waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -36,10 +35,7 @@ def rows(url):
 
 
 def waited_for(what, wanted):
-    until = time.monotonic() + 60
-    while (got := what()) != wanted:
-        assert time.monotonic() < until, got
-        time.sleep(0.1)
+    until(lambda: what() == wanted, wanted)
 
 
 def test_subscription(logical):

@@ -17,6 +17,7 @@ from collections import Counter
 import psycopg
 import pytest
 from stack import ROOT
+from waiting import until
 from workload import Load
 
 SEED = os.environ.get("CONFIDE_SEED", "1")
@@ -140,16 +141,17 @@ class Torture:
             self.stack.start_postgres()
 
     def await_service(self) -> None:
-        until = time.monotonic() + 60
-        while True:
-            try:
-                with self.stack.connect_app() as app, self.stack.connect_dba() as dba:
-                    app.execute("SELECT 1")
-                    dba.execute("SELECT 1")
-                    return
-            except psycopg.Error as error:
-                assert time.monotonic() < until, f"no service: {error}"
-                time.sleep(0.05)
+        def served():
+            with (
+                contextlib.suppress(psycopg.Error),
+                self.stack.connect_app() as app,
+                self.stack.connect_dba() as dba,
+            ):
+                app.execute("SELECT 1")
+                dba.execute("SELECT 1")
+                return True
+
+        until(served, "there is service")
 
 
 @pytest.fixture

@@ -88,7 +88,7 @@ def transfer(stack, column: str, *more: str, url: str | None = None) -> None:
     program = stack.data.parent / "bin" / "confide"
     command = [program, "transfer-key", column, "--bindir", PG_BIN]
     command += ["--dbname", url or stack.app_url, *more]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 

@@ -205,7 +205,7 @@ def test_a_snapshot_keeps_the_old_key(stack, app, dba, second, schema):
     assert len(second.execute("SELECT name FROM kept").fetchall()) == ROWS
     assert running.poll() is None
     second.execute("COMMIT")
-    assert running.wait(timeout=60) == 0, running.stderr.read()
+    assert running.wait() == 0, running.stderr.read()
 
 
 def test_copies_that_are_not_visible_yet(stack, app, dba, second, schema):
@@ -220,7 +220,7 @@ def test_copies_that_are_not_visible_yet(stack, app, dba, second, schema):
     second.execute("INSERT INTO kept SELECT -1 - id, name, pay, other FROM kept WHERE id < 10")
     assert generations(dba) == {1: ROWS}
     second.execute("COMMIT")
-    assert running.wait(timeout=60) == 0, running.stderr.read()
+    assert running.wait() == 0, running.stderr.read()
     assert generations(dba) == {1: ROWS + 10}
     assert by_index(app) == (ROWS // 100 + 1,)
 

@@ -16,7 +16,7 @@ ROWS = 6000
 
 
 def rotated(stack, column):
-    done = subprocess.run(confide(stack, column), capture_output=True, text=True, timeout=300)
+    done = subprocess.run(confide(stack, column), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done
 

@@ -42,7 +42,7 @@ def keyed(stack, column, *more, url=None):
         "--dbname",
         url or stack.app_url,
     ]
-    return subprocess.run([*command, *more], capture_output=True, text=True, timeout=120)
+    return subprocess.run([*command, *more], capture_output=True, text=True)
 
 
 def given(stack, column, *more, url=None):

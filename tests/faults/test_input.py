@@ -2,11 +2,11 @@
 remains usable."""
 
 import re
-import time
 
 import psycopg
 import pytest
 from results import run
+from waiting import until
 
 
 @pytest.fixture
@@ -232,13 +232,13 @@ def test_envelope_of_another_type(stack, t, dba):
 
 def sent_by_the_proxy(stack, marker):
     """The last envelope in the server's log on a line with this marker."""
-    for _ in range(50):
+
+    def last():
         lines = (stack.logs / "postgres.log").read_text(errors="replace").splitlines()
         found = [re.findall(r"cfd1\.[A-Za-z0-9_-]+", line) for line in lines if marker in line]
-        if any(found):
-            return [f for f in found if f][-1][-1]
-        time.sleep(0.1)
-    raise AssertionError("no envelope in the log")
+        return [f for f in found if f]
+
+    return until(last, "an envelope in the log")[-1][-1]
 
 
 def test_envelope_of_another_session(stack, t, dba, second):

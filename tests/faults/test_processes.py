@@ -14,7 +14,7 @@ import pytest
 from delivered import warm
 from results import run
 from stack import RUN, kill
-from waiting import active, amid, meanwhile, standing_still, until
+from waiting import active, amid, limited, meanwhile, standing_still, until
 
 # A join that computes for many seconds, row by row.
 LONG = "SELECT count(*) FROM slow a, slow b WHERE a.n * b.n + b.n < 0"
@@ -134,10 +134,9 @@ def test_keeper_dead_when_connecting(stack, slow):
 
 
 def test_statement_timeout(slow):
-    slow.execute("SET statement_timeout = '500ms'")
-    outcome = run(slow, LONG)
+    with limited(slow, "500ms"):
+        outcome = run(slow, LONG)
     assert outcome.sqlstate == "57014"
-    slow.execute("SET statement_timeout = 0")
     assert run(slow, "SELECT count(*) FROM slow WHERE n > 10").rows == [("19990",)]
 
 
@@ -175,10 +174,9 @@ def test_client_goes_away(stack, slow):
 def test_keeper_stands_still(stack, slow):
     """A keeper that does not answer: timeouts and cancel work; when it goes on, so do we."""
     with standing_still(stack.keeper_pid()):
-        slow.execute("SET statement_timeout = '500ms'")
-        outcome = run(slow, "SELECT count(*) FROM slow WHERE n > 10")
+        with limited(slow, "500ms"):
+            outcome = run(slow, "SELECT count(*) FROM slow WHERE n > 10")
         assert outcome.sqlstate == "57014"
-        slow.execute("SET statement_timeout = 0")
         backend = slow.info.backend_pid
         with (
             stack.connect_dba() as dba,

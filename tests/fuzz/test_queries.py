@@ -13,6 +13,7 @@ import random
 import re
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 
 import psycopg
@@ -22,6 +23,7 @@ from queries import Generator, Query
 from results import Outcome, plain, run
 from tables import tables
 from tree import Node, shrunk
+from waiting import until
 
 SEED = os.environ.get("CONFIDE_SEED", "1")
 QUERIES = int(os.environ.get("CONFIDE_QUERIES", "0"))
@@ -102,16 +104,13 @@ class Side:
     def open(self) -> None:
         if self.connection is not None:
             self.connection.close()
+
         # After a crash PostgreSQL needs a while.
-        until = time.monotonic() + 60
-        while True:
-            try:
-                self.connection = self.connect()
-                break
-            except psycopg.OperationalError:
-                if time.monotonic() > until:
-                    raise
-                time.sleep(0.3)
+        def connected():
+            with suppress(psycopg.OperationalError):
+                return self.connect()
+
+        self.connection = until(connected, "PostgreSQL serves")
         self.planned: tuple | None = None
         self.connection.execute(f"SET statement_timeout = '{LIMIT}'")
         self.connection.execute(f"SET search_path = {self.schema}")

@@ -26,7 +26,6 @@ def restore(stack, address, text: bytes, *more: str):
         [PG_BIN / "psql", "-X", "-q", "-d", address, *more],
         input=start + text,
         capture_output=True,
-        timeout=300,
     )
 
 
@@ -102,7 +101,6 @@ def test_without_a_ticket(stack, app, schema, auditor):
             [PG_BIN / "psql", "-X", "-q", "-d", addresses["proxy"]],
             input=text,
             capture_output=True,
-            timeout=300,
         )
         said = done.stderr.decode()
         assert said.count("ERROR") == 1, said

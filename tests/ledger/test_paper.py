@@ -17,7 +17,6 @@ def psql(stack, app, schema):
             env={"PGOPTIONS": f"-c search_path={schema}", "PATH": "/usr/bin:/bin"},
             capture_output=True,
             text=True,
-            timeout=300,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()

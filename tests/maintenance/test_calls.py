@@ -79,7 +79,7 @@ class Bugs:
         """Each text's outcome; a statement that a keeper never answers has an end, too. None is
         prepared: a plan that stays would have its constants computed once."""
         with self.stack.connect_app(prepare_threshold=None) as app:
-            app.execute(f"SET statement_timeout = '{2 if self.bug == 'endless' else 0}s'")
+            app.execute(f"SET statement_timeout = '{10 if self.bug == 'endless' else 0}s'")
             return [run(app, text) for text in texts]
 
     def anonymise(self, *arguments, bug=""):

@@ -63,7 +63,7 @@ def test_pause(proxy, app, schema, threads):
             assert not pausing.done()
             assert app.execute("SELECT count(*) FROM paused").fetchone() == (0,)
             open_one.commit()
-            assert pausing.result(60).statusmessage == "PAUSE"
+            assert pausing.result().statusmessage == "PAUSE"
             assert gauge(other, "active") == 0
             rows = "SELECT n FROM paused WHERE name LIKE 'x%' ORDER BY n"
             assert app.execute(rows).fetchall() == [(1,), (2,)]
@@ -71,8 +71,8 @@ def test_pause(proxy, app, schema, threads):
             assert not new.done()
         finally:
             assert other.execute("RESUME").statusmessage == "RESUME"
-        later.result(60)
-        new.result(60)
+        later.result()
+        new.result()
         assert app.execute(rows).fetchall() == [(1,), (2,), (3,), (4,)]
 
 
@@ -83,7 +83,7 @@ def test_resume_ends_a_pause(proxy, threads):
         until(lambda: gauge(other, "paused") == 1, "the proxy pauses")
         other.execute("RESUME")
         with pytest.raises(psycopg.errors.QueryCanceled):
-            pausing.result(60)
+            pausing.result()
         assert gauge(other, "paused") == 0
         assert open_one.execute("SELECT 2").fetchone() == (2,)
 
@@ -124,18 +124,18 @@ def test_a_restart_refuses_nobody(stack, threads, tmp_path):
                 # Nobody serves them now.
                 waiting = [threads.submit(ask, url) for _ in range(5)]
                 second = start(stack, listener, tmp_path / "second")
-                assert [one.result(60) for one in waiting] == [(1,)] * 5
+                assert [one.result() for one in waiting] == [(1,)] * 5
                 # The first one still serves the transaction that it has.
                 assert session.execute("SELECT count(*) FROM kept").fetchone() == (0,)
                 session.commit()
-            assert first.wait(60) == 0
+            assert first.wait() == 0
         finally:
             for process in filter(None, (first, second)):
                 process.kill()
-                process.wait(60)
+                process.wait()
 
 
 def test_a_standard_input_that_is_no_socket(stack, tmp_path):
     log = tmp_path / "log"
-    assert start(stack, subprocess.DEVNULL, log).wait(60) == 1
+    assert start(stack, subprocess.DEVNULL, log).wait() == 1
     assert "cannot listen on inherited" in log.read_text()

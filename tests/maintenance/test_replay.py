@@ -321,7 +321,7 @@ def test_crash_and_shutdown(clone):
     until(lambda: serves(clone), "the clone is there again")
     for got, wanted in zip(replayed(clone, 3), clone.expected[3], strict=True):
         assert same_rows(got, wanted)
-    command = [PG_BIN / "pg_ctl", "-D", clone.directory / "pgdata", "-s", "-w", "-t", "60"]
+    command = [PG_BIN / "pg_ctl", "-D", clone.directory / "pgdata", "-s", "-w"]
     stopped = clone.run([*command, "-m", "fast", "stop"])
     assert stopped.returncode == 0, stopped.stderr + clone.log("postgres")
     started = clone.run([*command, "-l", clone.directory / "postgres.log", "start"])

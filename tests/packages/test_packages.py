@@ -31,7 +31,7 @@ def run(*command, **options):
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory):
     made = tmp_path_factory.mktemp("packages")
-    run(ROOT / "scripts" / "package", made, timeout=120, env=QUICKLY)
+    run(ROOT / "scripts" / "package", made, env=QUICKLY)
     return {name: next(made.glob(f"{name}_*.deb")) for name in NAMES}
 
 
@@ -56,7 +56,7 @@ def test_control(packages):
 
 
 def test_same_bytes_again(packages, tmp_path):
-    run(ROOT / "scripts" / "package", tmp_path, timeout=120, env=QUICKLY)
+    run(ROOT / "scripts" / "package", tmp_path, env=QUICKLY)
     for package in packages.values():
         assert (tmp_path / package.name).read_bytes() == package.read_bytes()
 

@@ -28,7 +28,7 @@ class Tools:
 
     def confide(self, *arguments) -> tuple[int, str]:
         command = [self.state / "bin" / "confide", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(command, capture_output=True, text=True)
         return done.returncode, done.stdout + done.stderr
 
     def attest(self, *arguments, dbname=None) -> tuple[int, str]:
@@ -89,7 +89,6 @@ def show(url) -> dict[str, str]:
         [PG_BIN / "psql", "-X", "-A", "-t", "-d", console, "-c", "SHOW ATTESTATION"],
         capture_output=True,
         text=True,
-        timeout=300,
     )
     if done.returncode != 0:
         raise psycopg.OperationalError(done.stderr)
@@ -203,7 +202,6 @@ def test_require_needs_a_policy(stack):
         capture_output=True,
         text=True,
         cwd="/",
-        timeout=300,
     )
     assert done.returncode == 2
     assert "attest_policy" in done.stderr
@@ -292,7 +290,6 @@ def test_keeper_without_its_provider(stack, tools):
         capture_output=True,
         text=True,
         cwd="/",
-        timeout=300,
     )
     assert done.returncode == 1
     assert "is this a confidential guest" in done.stderr

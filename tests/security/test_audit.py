@@ -134,7 +134,6 @@ def test_put_back(audited, emp):
             cwd="/",
             capture_output=True,
             text=True,
-            timeout=300,
         )
         return done.returncode, done.stderr
 

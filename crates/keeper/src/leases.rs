@@ -203,13 +203,15 @@ impl Leases {
         self.waits.fetch_sub(1, Ordering::Relaxed);
         match waits(&inner) {
             false => Ok(()),
-            true => Err(Error::new(
-                b"55000",
-                "confide: a channel has not taken in the values that are in the WAL",
-            )
-            .hint("Try again.")),
+            true => Err(is_behind("the values that are in the WAL")),
         }
     }
+}
+
+/// The error of somebody who has waited for a channel in vain.
+pub fn is_behind(of_what: &str) -> Error {
+    let what = format!("confide: a channel has not taken in {of_what}");
+    Error::new(b"55000", what).hint("Try again.")
 }
 
 /// A column, as the database is told which it is.

@@ -9,7 +9,8 @@
 //! Two locks, in this order: `writing`, the files, is held by who writes; `running`, the scope and
 //! the tapes, only for moments, by channels too.
 
-use crate::background::Signal;
+use crate::background::{Signal, happens};
+use crate::leases::Progress;
 use crate::tape::{self, Shared, Tape, Whose, lock};
 use contract::Fid;
 use contract::ring::WATCH_STATEMENTS;
@@ -23,6 +24,8 @@ use values::Error;
 
 /// Number of files of a ring; the oldest is deleted as a whole.
 const PARTS: u64 = 8;
+/// How many times the end of a recording looks for what channels do meanwhile.
+const LOOKS: u32 = 2_000;
 
 /// A recording in progress.
 struct Running {
@@ -285,27 +288,18 @@ impl Recorder {
             let tapes = running.iter().flat_map(|running| &running.tapes);
             tapes.filter_map(|tape| tape.backlog()).collect()
         };
-        let until = Instant::now() + Duration::from_secs(1);
-        for (progress, sent) in due {
-            while !progress.reached(sent) && Instant::now() < until {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-        }
+        let reached = |(progress, sent): &(Progress, u64)| progress.reached(*sent);
+        happens(LOOKS, || due.iter().all(reached));
     }
 
     /// Waits for what was answered just now, whoever may know the answer already. Not for long, if
     /// a channel has died of it.
     fn await_answered(&self) {
-        let until = Instant::now() + Duration::from_secs(1);
-        let answering = || {
+        happens(LOOKS, || {
             let running = lock(&self.running);
-            running
-                .as_ref()
-                .is_some_and(|running| running.tapes.iter().any(|tape| tape.is_answering()))
-        };
-        while answering() && Instant::now() < until {
-            std::thread::yield_now();
-        }
+            let mut tapes = running.iter().flat_map(|running| &running.tapes);
+            !tapes.any(|tape| tape.is_answering())
+        });
     }
 
     /// What all tapes have.

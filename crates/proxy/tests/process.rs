@@ -60,7 +60,7 @@ impl Proxy {
             address,
             _dir: dir,
         };
-        for _ in 0..200 {
+        for _ in 0..12_000 {
             if TcpStream::connect(&proxy.address).is_ok() {
                 return proxy;
             }
@@ -72,7 +72,7 @@ impl Proxy {
     fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(&self.address).unwrap();
         stream
-            .set_read_timeout(Some(Duration::from_secs(10)))
+            .set_read_timeout(Some(Duration::from_secs(600)))
             .unwrap();
         stream
     }
@@ -188,7 +188,7 @@ fn with_user(server: &TcpListener) -> (Proxy, UnixStream) {
     let proxy = Proxy::start_with(server, dir, &settings);
     let port = proxy.address.rsplit_once(':').unwrap().1;
     let client = UnixStream::connect(home.join(format!(".s.PGSQL.{port}"))).unwrap();
-    let limit = Some(Duration::from_secs(60));
+    let limit = Some(Duration::from_secs(600));
     client.set_read_timeout(limit).unwrap();
     (proxy, client)
 }

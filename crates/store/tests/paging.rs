@@ -268,7 +268,7 @@ fn together() {
                 // On a busy machine it may take longer until anything goes.
                 let goes_on = || match began.elapsed() {
                     t if t < Duration::from_millis(700) => true,
-                    t => t < Duration::from_secs(30) && store.paging().faults <= 10,
+                    t => t < Duration::from_secs(600) && store.paging().faults <= 10,
                 };
                 while goes_on() {
                     x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -8,7 +8,7 @@
 
 use crate::freshness::Freshness;
 use std::fs::OpenOptions;
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -91,6 +91,30 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(*word))
 }
 
+/// Reads a whole response. A read that a signal has interrupted, as one that stops the process does,
+/// is repeated.
+fn response(wire: &mut dyn Wire) -> io::Result<Vec<u8>> {
+    // A device returns the whole response in one read.
+    let mut response = vec![0; RESPONSE_MAX as usize];
+    let mut length = 0;
+    loop {
+        let rest = response.get_mut(length..).ok_or_else(malformed)?;
+        match wire.read(rest) {
+            Ok(0) => return Err(malformed()),
+            Ok(n) => length += n,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        }
+        match u32_at(response.get(..length).unwrap_or_default(), 2) {
+            Some(whole) if !(10..=RESPONSE_MAX).contains(&whole) => return Err(malformed()),
+            Some(whole) if length >= whole as usize => break,
+            _ => {}
+        }
+    }
+    response.truncate(length);
+    Ok(response)
+}
+
 impl TpmCounter {
     /// Uses the counter with this NV index at this device or socket.
     pub fn new(device: impl Into<PathBuf>, index: u32) -> TpmCounter {
@@ -105,25 +129,7 @@ impl TpmCounter {
         for _ in 0..TRIES {
             let mut wire = connect(&self.device)?;
             wire.write_all(command)?;
-            // A device returns the whole response in one read.
-            let mut response = vec![0; RESPONSE_MAX as usize];
-            let mut length = 0;
-            loop {
-                let rest = response.get_mut(length..).ok_or_else(malformed)?;
-                match wire.read(rest)? {
-                    0 => return Err(malformed()),
-                    n => length += n,
-                }
-                let whole = u32_at(response.get(..length).unwrap_or_default(), 2);
-                match whole {
-                    Some(whole) if !(10..=RESPONSE_MAX).contains(&whole) => {
-                        return Err(malformed());
-                    }
-                    Some(whole) if length >= whole as usize => break,
-                    _ => {}
-                }
-            }
-            response.truncate(length);
+            let mut response = response(&mut *wire)?;
             let code = u32_at(&response, 6).ok_or_else(malformed)?;
             if !AGAIN.contains(&code) {
                 return Ok((code, response.split_off(10)));
@@ -214,5 +220,44 @@ impl Freshness for TpmCounter {
                 self.index
             ))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Interrupting(Vec<io::Result<Vec<u8>>>);
+
+    impl Read for Interrupting {
+        fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+            let piece = self.0.remove(0)?;
+            to[..piece.len()].copy_from_slice(&piece);
+            Ok(piece.len())
+        }
+    }
+
+    impl Write for Interrupting {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// The keeper stands still while it reads the counter. Bug: it refuses its store.
+    #[test]
+    fn interrupted() {
+        let interrupted = || Err(ErrorKind::Interrupted.into());
+        let pieces = vec![
+            interrupted(),
+            Ok(vec![0x80, 1, 0, 0, 0, 10]),
+            interrupted(),
+            Ok(vec![0; 4]),
+        ];
+        let whole = response(&mut Interrupting(pieces)).unwrap();
+        assert_eq!(whole, [0x80, 1, 0, 0, 0, 10, 0, 0, 0, 0]);
     }
 }

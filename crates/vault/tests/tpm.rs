@@ -34,7 +34,7 @@ fn power_on(dir: &Path) -> Child {
         .stderr(Stdio::null())
         .spawn()
         .expect("package swtpm is needed");
-    let until = Instant::now() + Duration::from_secs(10);
+    let until = Instant::now() + Duration::from_secs(600);
     // The socket's file exists before swtpm listens.
     while UnixStream::connect(&socket).is_err() {
         assert!(Instant::now() < until, "swtpm does not start");

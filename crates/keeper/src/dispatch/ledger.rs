@@ -368,7 +368,7 @@ impl Connection {
         self.need_client()?;
         self.log_key(body.log)?;
         // Else what the last transactions did could be taken away, as if they had not ended.
-        self.keeper.ends.catch_up();
+        self.keeper.ends.catch_up()?;
         let names = format!("{}.{}", body.schema, body.table);
         let mut walk = self.with_log(body.log, |log| {
             let mut walk = Walk {

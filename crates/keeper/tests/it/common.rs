@@ -13,11 +13,25 @@ use keeper::{Bytes, Clients, Config, Connection, Keeper, Keys, Server};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use values::Value;
 
-pub const TIMEOUT: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Looks again and again whether something has happened; false if it never does.
+pub fn happens(mut look: impl FnMut() -> bool) -> bool {
+    let until = Instant::now() + TIMEOUT;
+    loop {
+        if look() {
+            return true;
+        }
+        if Instant::now() > until {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
 pub const DATABASE: u32 = 5;
 
 /// A keeper that serves.

@@ -1,6 +1,6 @@
 //! Sessions, policy, and who can name what.
 
-use crate::common::{Running, TIMEOUT, hello, state, step};
+use crate::common::{Running, TIMEOUT, happens, hello, state, step};
 use ::values::Value;
 use TypeCode::{Int4, Text};
 use channel::{BackendEnd, ConnectError};
@@ -261,10 +261,7 @@ fn no_such_session() {
     worker.fence().unwrap();
     let pass = leader.announce();
     drop(leader);
-    let gone = (0..1000).any(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-        refused(session, pass).is_some()
-    });
+    let gone = happens(|| refused(session, pass).is_some());
     assert!(gone);
 }
 
@@ -282,10 +279,8 @@ fn too_many_channels_of_a_session() {
         Err(ConnectError::Refused(Status::TooManyChannels, _))
     ));
     drop(worker);
-    let served = (0..1000).any(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-        BackendEnd::connect(&running.socket(), hello(session, pass), TIMEOUT).is_ok()
-    });
+    let served =
+        happens(|| BackendEnd::connect(&running.socket(), hello(session, pass), TIMEOUT).is_ok());
     assert!(served);
 }
 
@@ -303,18 +298,16 @@ fn say(backend: &mut crate::common::Backend, what: grant::Lease) {
 /// Calls until it is refused for the reason; false if it never is.
 fn until_refused(backend: &mut crate::common::Backend, fid: Fid) -> bool {
     let body = [fid.0.to_le_bytes(), u64::from(Int4 as u8).to_le_bytes()].concat();
-    let until = std::time::Instant::now() + TIMEOUT;
-    while std::time::Instant::now() < until {
-        if let Err((state, message)) = backend.call(Kind::GetEnvelope, &body) {
+    happens(|| match backend.call(Kind::GetEnvelope, &body) {
+        Ok(_) => false,
+        Err((state, message)) => {
             assert_eq!(
                 (state.as_str(), message.as_str()),
                 ("42501", "confide: no client session")
             );
-            return true;
+            true
         }
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-    false
+    })
 }
 
 /// A session whose client says nothing ends by itself, for all of its channels; what the client
@@ -385,10 +378,8 @@ fn too_many_channels() {
         Err(ConnectError::Refused(Status::TooManyChannels, _))
     ));
     drop(first);
-    let served = (0..1000).any(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-        BackendEnd::connect(&running.socket(), hello(0, [0; 16]), TIMEOUT).is_ok()
-    });
+    let served =
+        happens(|| BackendEnd::connect(&running.socket(), hello(0, [0; 16]), TIMEOUT).is_ok());
     assert!(served);
 }
 
@@ -436,11 +427,7 @@ fn a_key_that_is_withdrawn() {
     running.server.keeper().reload_clients();
     let ended = |backend: &mut crate::common::Backend| {
         let body = [fid.0.to_le_bytes(), u64::from(Int4 as u8).to_le_bytes()].concat();
-        (0..2000).any(|_| {
-            std::thread::yield_now();
-            std::thread::sleep(std::time::Duration::from_millis(5));
-            backend.call(Kind::GetEnvelope, &body).is_err()
-        })
+        happens(|| backend.call(Kind::GetEnvelope, &body).is_err())
     };
     assert!(ended(&mut backend));
     assert_eq!(backend.end.period(), 0);
@@ -465,9 +452,6 @@ fn a_leader_that_has_gone() {
     let body = [fid.0.to_le_bytes(), u64::from(Int4 as u8).to_le_bytes()].concat();
     worker.call(Kind::GetEnvelope, &body).unwrap();
     drop(leader);
-    let gone = (0..2000).any(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-        worker.call(Kind::GetEnvelope, &body).is_err()
-    });
+    let gone = happens(|| worker.call(Kind::GetEnvelope, &body).is_err());
     assert!(gone);
 }

@@ -283,7 +283,7 @@ fn checkpoints_wait() {
         backend.send(Kind::Adopt, record);
     }
     let done = std::thread::spawn(move || worker.checkpoint(200, SYSTEM).map(|_| worker));
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    let until = std::time::Instant::now() + crate::common::TIMEOUT;
     while keeper.leases.waiting() == 0 {
         assert!(
             std::time::Instant::now() < until,
