@@ -8,6 +8,11 @@
  * column are sent together with those of the first one. LIKE and other tests
  * that do not compare are made for all values of the statistics.
  *
+ * Where the bisection comes to an end of the histogram, PostgreSQL compares the value with the column's
+ * present minimum or maximum instead, which it takes from an index. That would be a round trip for each
+ * condition, so the bound of the histogram stands for it, if the value is within the histogram: the
+ * estimate is as good as the statistics. For values beyond them PostgreSQL asks.
+ *
  * Invariant: as in estimate.h.
  */
 #include "postgres.h"
@@ -55,7 +60,19 @@ typedef struct Tests
 	CfdFid		constant;
 	bool		constant_first;
 	CfdFid	   *values;
+	int			histogram;		/* the first of them that is a bound of the histogram */
 } Tests;
+
+/* What is assumed of a constant and the present ends of its column. */
+typedef struct Ends
+{
+	CfdSource	source;
+	uint16		comparison;
+	CfdFid		constant;
+	uint8		possible;
+} Ends;
+
+static Ends ends;
 
 /* Tests sent in one message, all with the same function. */
 typedef struct Message
@@ -105,6 +122,7 @@ cfd_estimate_describe(Tests *made, Kind kind, Oid operator, bool column_first, N
 	if (made->constant == 0)
 		return;
 	add_values(made, statistics, STATISTIC_KIND_MCV, 0, 0);
+	made->histogram = made->count;
 	if (kind == OF_RANGE)
 		add_values(made, statistics, STATISTIC_KIND_HISTOGRAM, 0, 0);
 	if (kind == OF_MATCH)
@@ -262,6 +280,14 @@ kind_of(Oid operator, Kind *kind)
 	return true;
 }
 
+static bool
+test_known(const Tests *made, int number, bool *holds)
+{
+	return cfd_known_test(comparison_of(made->function), orders_of(made->function),
+						  made->constant_first ? made->constant : made->values[number],
+						  made->constant_first ? made->values[number] : made->constant, holds);
+}
+
 /* Whether all of these tests have known results. */
 static bool
 tests_known(const Tests *made)
@@ -270,12 +296,62 @@ tests_known(const Tests *made)
 	{
 		bool		holds;
 
-		if (!cfd_known_test(comparison_of(made->function), orders_of(made->function),
-							made->constant_first ? made->constant : made->values[i],
-							made->constant_first ? made->values[i] : made->constant, &holds))
+		if (!test_known(made, i, &holds))
 			return false;
 	}
 	return true;
+}
+
+static uint8
+assumed_order(const CfdSource *source, uint16 comparison, CfdFid a, CfdFid b)
+{
+	const Ends *about = (const Ends *) source;
+
+	return comparison == about->comparison && b == about->constant ? about->possible : CFD_ORDER_ANY;
+}
+
+/*
+ * If PostgreSQL's bisection comes to an end of the histogram, and the constant is within it, its bound
+ * stands for the column's end.
+ */
+static void
+assume_end(const Tests *made)
+{
+	int			bounds = made->count - made->histogram;
+	int			low = 0;
+	int			high = bounds;
+	bool		first;
+	bool		last;
+
+	/* Of a histogram with two bounds PostgreSQL looks for both ends. */
+	if (bounds < 3 || !test_known(made, made->histogram, &first) || !test_known(made, made->count - 1, &last) ||
+		first == last)
+		return;
+	while (low < high)
+	{
+		int			probe = (low + high) / 2;
+		bool		holds;
+
+		if (!test_known(made, made->histogram + probe, &holds))
+			return;
+		if (probe == 0 || probe == bounds - 1)
+		{
+			uint8		where = orders_of(made->function);
+
+			ends = (Ends) {
+				.source = {.kind = CFD_FACT_ORDER,.assumed = assumed_order},
+				.comparison = comparison_of(made->function),
+				.constant = made->constant,
+				.possible = holds ? where : CFD_ORDER_ANY & ~where
+			};
+			cfd_known_add_source(&cfd_known[CFD_SCOPE_ESTIMATE], &ends.source);
+			return;
+		}
+		if (holds == first)
+			low = probe + 1;
+		else
+			high = probe;
+	}
 }
 
 /* Adds the tests of a condition, if there are any and there is room. */
@@ -418,6 +494,8 @@ test_beforehand(FunctionCallInfo fcinfo, Kind kind)
 		make_all_tests(&column);
 	if (made.count > 0 && !tests_known(&made))
 		make_tests(list_make1(&made));
+	if (made.count > 0 && kind == OF_RANGE)
+		assume_end(&made);
 	ReleaseVariableStats(column);
 }
 
