@@ -11,7 +11,8 @@
  * Where the bisection comes to an end of the histogram, PostgreSQL compares the value with the column's
  * present minimum or maximum instead, which it takes from an index. That would be a round trip for each
  * condition, so the bound of the histogram stands for it, if the value is within the histogram: the
- * estimate is as good as the statistics. For values beyond them PostgreSQL asks.
+ * estimate is as good as the statistics. For values beyond them it is asked, for those of all conditions
+ * on the column at once.
  *
  * Invariant: as in estimate.h.
  */
@@ -63,7 +64,7 @@ typedef struct Tests
 	int			histogram;		/* the first of them that is a bound of the histogram */
 } Tests;
 
-/* What is assumed of a constant and the present ends of its column. */
+/* What is assumed of a constant and the present ends of its column; nothing if any order is possible. */
 typedef struct Ends
 {
 	CfdSource	source;
@@ -72,7 +73,17 @@ typedef struct Ends
 	uint8		possible;
 } Ends;
 
+/* The tests of all conditions on a column that were made last in this planning. */
+typedef struct Asked
+{
+	CfdSource	source;			/* is in the scope of the planning as long as it lasts */
+	const RelOptInfo *rel;
+	const Node *var;
+	List	   *tests;
+} Asked;
+
 static Ends ends;
+static Asked asked;
 
 /* Tests sent in one message, all with the same function. */
 typedef struct Message
@@ -283,9 +294,11 @@ kind_of(Oid operator, Kind *kind)
 static bool
 test_known(const Tests *made, int number, bool *holds)
 {
+	CfdFid		value = made->values[number];
+
 	return cfd_known_test(comparison_of(made->function), orders_of(made->function),
-						  made->constant_first ? made->constant : made->values[number],
-						  made->constant_first ? made->values[number] : made->constant, holds);
+						  made->constant_first ? made->constant : value,
+						  made->constant_first ? value : made->constant, holds);
 }
 
 /* Whether all of these tests have known results. */
@@ -302,18 +315,54 @@ tests_known(const Tests *made)
 	return true;
 }
 
+/* Compares an end of a column with the constants of all ranges that were asked about. */
+static void
+ask_about_end(CfdFid end)
+{
+	List	   *tests = NIL;
+	ListCell   *cell;
+
+	foreach(cell, asked.tests)
+	{
+		Tests	   *made = palloc(sizeof(Tests));
+
+		*made = *(const Tests *) lfirst(cell);
+		if (made->histogram == made->count)
+			continue;
+		made->count = 1;
+		made->values = palloc(sizeof(CfdFid));
+		made->values[0] = end;
+		tests = lappend(tests, made);
+	}
+	if (list_length(tests) > 1)
+		make_tests(tests);
+}
+
 static uint8
 assumed_order(const CfdSource *source, uint16 comparison, CfdFid a, CfdFid b)
 {
-	const Ends *about = (const Ends *) source;
-
-	return comparison == about->comparison && b == about->constant ? about->possible : CFD_ORDER_ANY;
+	if (comparison != ends.comparison || b != ends.constant)
+		return CFD_ORDER_ANY;
+	if (ends.possible != CFD_ORDER_ANY || asked.source.scope == NULL)
+		return ends.possible;
+	ends.constant = 0;			/* not again */
+	ask_about_end(a);
+	return cfd_known_find_orders(comparison, a, b);
 }
 
-/*
- * If PostgreSQL's bisection comes to an end of the histogram, and the constant is within it, its bound
- * stands for the column's end.
- */
+static void
+assume(const Tests *made, uint8 possible)
+{
+	ends = (Ends) {
+		.source = {.kind = CFD_FACT_ORDER,.assumed = assumed_order},
+		.comparison = comparison_of(made->function),
+		.constant = made->constant,
+		.possible = possible
+	};
+	cfd_known_add_source(&cfd_known[CFD_SCOPE_ESTIMATE], &ends.source);
+}
+
+/* Where PostgreSQL's bisection comes to an end of the histogram, that bound stands for the column's end. */
 static void
 assume_end(const Tests *made)
 {
@@ -324,27 +373,21 @@ assume_end(const Tests *made)
 	bool		last;
 
 	/* Of a histogram with two bounds PostgreSQL looks for both ends. */
-	if (bounds < 3 || !test_known(made, made->histogram, &first) || !test_known(made, made->count - 1, &last) ||
-		first == last)
+	if (bounds < 3 || !test_known(made, made->histogram, &first) || !test_known(made, made->count - 1, &last))
 		return;
-	while (low < high)
+	if (first == last)
+		assume(made, CFD_ORDER_ANY);
+	while (first != last && low < high)
 	{
 		int			probe = (low + high) / 2;
+		uint8		where = orders_of(made->function);
 		bool		holds;
 
 		if (!test_known(made, made->histogram + probe, &holds))
 			return;
 		if (probe == 0 || probe == bounds - 1)
 		{
-			uint8		where = orders_of(made->function);
-
-			ends = (Ends) {
-				.source = {.kind = CFD_FACT_ORDER,.assumed = assumed_order},
-				.comparison = comparison_of(made->function),
-				.constant = made->constant,
-				.possible = holds ? where : CFD_ORDER_ANY & ~where
-			};
-			cfd_known_add_source(&cfd_known[CFD_SCOPE_ESTIMATE], &ends.source);
+			assume(made, holds ? where : CFD_ORDER_ANY & ~where);
 			return;
 		}
 		if (holds == first)
@@ -430,17 +473,22 @@ make_all_tests(const VariableStatData *column)
 {
 	List	   *tests = NIL;
 	int			room = TESTS_MAX;
+	MemoryContext before = MemoryContextSwitchTo(GetMemoryChunkContext(column->rel));
 
 	add_tests(column, column->rel->baserestrictinfo, &room, &tests);
 	add_tests(column, column->rel->joininfo, &room, &tests);
-	if (tests != NIL)
-		make_tests(tests);
+	MemoryContextSwitchTo(before);
+	if (tests == NIL)
+		return;
+	make_tests(tests);
+	cfd_known_drop_source(&asked.source);
+	asked = (Asked) {.source = {.kind = CFD_FACT_ORDER},.rel = column->rel,.var = column->var,.tests = tests};
+	cfd_known_add_source(&cfd_known[CFD_SCOPE_PLANNING], &asked.source);
 }
 
 /*
- * Whether a column is compared with a long list. Each element is estimated
- * separately. Asking about all of them would take longer than the query, and
- * declassify more.
+ * Whether a column is compared with a long list, of which each element is estimated by itself. To ask
+ * about all of them would take longer than the query, and declassify more.
  */
 static bool
 has_long_list(const VariableStatData *column)
@@ -494,6 +542,8 @@ test_beforehand(FunctionCallInfo fcinfo, Kind kind)
 		make_all_tests(&column);
 	if (made.count > 0 && !tests_known(&made))
 		make_tests(list_make1(&made));
+	if (asked.source.scope != NULL && (asked.rel != column.rel || !equal(asked.var, column.var)))
+		cfd_known_drop_source(&asked.source);
 	if (made.count > 0 && kind == OF_RANGE)
 		assume_end(&made);
 	ReleaseVariableStats(column);
