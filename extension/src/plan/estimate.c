@@ -64,26 +64,25 @@ typedef struct Tests
 	int			histogram;		/* the first of them that is a bound of the histogram */
 } Tests;
 
-/* What is assumed of a constant and the present ends of its column; nothing if any order is possible. */
+/* The tests of all conditions on a column that this planning has made last. */
+typedef struct CfdAsked
+{
+	const RelOptInfo *rel;
+	const Node *var;
+	const List *tests;
+} CfdAsked;
+
+/* What is assumed of a constant and the present ends of its column. */
 typedef struct Ends
 {
 	CfdSource	source;
 	uint16		comparison;
 	CfdFid		constant;
-	uint8		possible;
+	uint8		possible;		/* any order: nothing is assumed */
+	const CfdAsked *asked;		/* what to ask about an end then, or NULL */
 } Ends;
 
-/* The tests of all conditions on a column that were made last in this planning. */
-typedef struct Asked
-{
-	CfdSource	source;			/* is in the scope of the planning as long as it lasts */
-	const RelOptInfo *rel;
-	const Node *var;
-	List	   *tests;
-} Asked;
-
 static Ends ends;
-static Asked asked;
 
 /* Tests sent in one message, all with the same function. */
 typedef struct Message
@@ -171,10 +170,7 @@ send_message(Message *message, const List *tests)
 	cfd_request(&message->request, CFD_KIND_DECLASSIFY, &body, sizeof(body), fids, 2 * column, message->rows);
 }
 
-/*
- * Answers live as long as the planning, or as the call of the estimator if it
- * is called outside of planning.
- */
+/* Answers live as long as the planning, or as a call of an estimator outside of it. */
 static CfdScopeName
 scope_of_tests(void)
 {
@@ -317,12 +313,12 @@ tests_known(const Tests *made)
 
 /* Compares an end of a column with the constants of all ranges that were asked about. */
 static void
-ask_about_end(CfdFid end)
+ask_about_end(const CfdAsked *asked, CfdFid end)
 {
 	List	   *tests = NIL;
 	ListCell   *cell;
 
-	foreach(cell, asked.tests)
+	foreach(cell, asked->tests)
 	{
 		Tests	   *made = palloc(sizeof(Tests));
 
@@ -341,31 +337,35 @@ ask_about_end(CfdFid end)
 static uint8
 assumed_order(const CfdSource *source, uint16 comparison, CfdFid a, CfdFid b)
 {
+	const CfdAsked *asked = ends.asked;
+
 	if (comparison != ends.comparison || b != ends.constant)
 		return CFD_ORDER_ANY;
-	if (ends.possible != CFD_ORDER_ANY || asked.source.scope == NULL)
+	if (asked == NULL)
 		return ends.possible;
-	ends.constant = 0;			/* not again */
-	ask_about_end(a);
+	ends.asked = NULL;			/* not again */
+	ask_about_end(asked, a);
 	return cfd_known_find_orders(comparison, a, b);
 }
 
 static void
-assume(const Tests *made, uint8 possible)
+assume(const Tests *made, uint8 possible, const CfdAsked *asked)
 {
 	ends = (Ends) {
 		.source = {.kind = CFD_FACT_ORDER,.assumed = assumed_order},
 		.comparison = comparison_of(made->function),
 		.constant = made->constant,
-		.possible = possible
+		.possible = possible,
+		.asked = asked
 	};
 	cfd_known_add_source(&cfd_known[CFD_SCOPE_ESTIMATE], &ends.source);
 }
 
 /* Where PostgreSQL's bisection comes to an end of the histogram, that bound stands for the column's end. */
 static void
-assume_end(const Tests *made)
+assume_end(const Tests *made, const VariableStatData *column)
 {
+	const CfdAsked *asked = cfd_planning != NULL ? cfd_planning->asked : NULL;
 	int			bounds = made->count - made->histogram;
 	int			low = 0;
 	int			high = bounds;
@@ -375,8 +375,8 @@ assume_end(const Tests *made)
 	/* Of a histogram with two bounds PostgreSQL looks for both ends. */
 	if (bounds < 3 || !test_known(made, made->histogram, &first) || !test_known(made, made->count - 1, &last))
 		return;
-	if (first == last)
-		assume(made, CFD_ORDER_ANY);
+	if (first == last && asked != NULL && asked->rel == column->rel && equal(asked->var, column->var))
+		assume(made, CFD_ORDER_ANY, asked);
 	while (first != last && low < high)
 	{
 		int			probe = (low + high) / 2;
@@ -387,7 +387,7 @@ assume_end(const Tests *made)
 			return;
 		if (probe == 0 || probe == bounds - 1)
 		{
-			assume(made, holds ? where : CFD_ORDER_ANY & ~where);
+			assume(made, holds ? where : CFD_ORDER_ANY & ~where, NULL);
 			return;
 		}
 		if (holds == first)
@@ -477,13 +477,14 @@ make_all_tests(const VariableStatData *column)
 
 	add_tests(column, column->rel->baserestrictinfo, &room, &tests);
 	add_tests(column, column->rel->joininfo, &room, &tests);
+	if (tests != NIL)
+	{
+		cfd_planning->asked = palloc(sizeof(CfdAsked));
+		*cfd_planning->asked = (CfdAsked) {.rel = column->rel,.var = column->var,.tests = tests};
+	}
 	MemoryContextSwitchTo(before);
-	if (tests == NIL)
-		return;
-	make_tests(tests);
-	cfd_known_drop_source(&asked.source);
-	asked = (Asked) {.source = {.kind = CFD_FACT_ORDER},.rel = column->rel,.var = column->var,.tests = tests};
-	cfd_known_add_source(&cfd_known[CFD_SCOPE_PLANNING], &asked.source);
+	if (tests != NIL)
+		make_tests(tests);
 }
 
 /*
@@ -542,10 +543,8 @@ test_beforehand(FunctionCallInfo fcinfo, Kind kind)
 		make_all_tests(&column);
 	if (made.count > 0 && !tests_known(&made))
 		make_tests(list_make1(&made));
-	if (asked.source.scope != NULL && (asked.rel != column.rel || !equal(asked.var, column.var)))
-		cfd_known_drop_source(&asked.source);
 	if (made.count > 0 && kind == OF_RANGE)
-		assume_end(&made);
+		assume_end(&made, &column);
 	ReleaseVariableStats(column);
 }
 
