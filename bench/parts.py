@@ -1,4 +1,4 @@
-"""`make bench-parts`: who uses the processor in short transactions, and how often tasks are switched.
+"""`make bench-parts`: who uses the processor in short transactions, and how often tasks switch.
 
 Plaintext and protected (by the client library) run in alternation. Of each, while it runs: time of
 the processor and switches of tasks of a transaction, by process (backends, keeper, driver), from

@@ -174,7 +174,7 @@ def test_planning_at_the_ends(both, answered):
     or maximum; the histogram's own bound stands for it, where it would be a round trip for each
     condition. Beyond the histogram it is asked, about all conditions at once: rows that came since
     ANALYZE are counted."""
-    app, plaintext = both
+    app, _ = both
     for connection in both:
         connection.execute("ANALYZE k")
     lows = [*range(2, 72, 8), *range(9920, 9990, 8)]
@@ -195,7 +195,15 @@ def test_planning_at_the_ends(both, answered):
 
     for connection in both:
         connection.execute("INSERT INTO k SELECT 1, g, 'x', 1 FROM generate_series(10000, 30000) g")
-    for condition in ("n < 50", "n < 2", "n > 9950", "n >= 9990", "n < -5", "n > 40000", "n > 29000"):
+    for condition in (
+        "n < 50",
+        "n < 2",
+        "n > 9950",
+        "n >= 9990",
+        "n < -5",
+        "n > 40000",
+        "n > 29000",
+    ):
         found, expected = (rows(connection, condition) for connection in both)
         assert abs(found - expected) <= 300, (condition, found, expected)
 
