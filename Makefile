@@ -1,6 +1,6 @@
 # The front door. Each target is a script of the same purpose in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-ledger demo-maintenance reproduce image test-image up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-waits bench-sysbench bench-pgbench bench-keys bench-families bench-ledger bench-recording bench-ablations bench-grants bench-instructions bench-docs torture fuzz-sql fuzz-families fuzz-channel compat package compat-postgres compat-versions test-versions mutants trusted-base clean
+.PHONY: help demo demo-ledger demo-maintenance reproduce image test-image up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-waits bench-parts bench-sysbench bench-pgbench bench-keys bench-families bench-ledger bench-recording bench-ablations bench-grants bench-instructions bench-docs torture fuzz-sql fuzz-families fuzz-channel compat package compat-postgres compat-versions test-versions mutants trusted-base clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -146,9 +146,13 @@ bench-tpcc: ## TPC-C beside plaintext: W=1 CLIENTS=1,4,16 POLICIES=customer,weak
 	@scripts/deps
 	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" scripts/bench tpcc
 
-bench-waits: ## what TPC-C's statements wait for, by statement: POLICIES=customer,weak,strong TRANSACTIONS=230
+bench-waits: ## what statements of TPC-C and sysbench wait for, by statement: POLICIES=customer,weak,strong TRANSACTIONS=230 WORKLOADS=read-write,range
 	@scripts/deps
 	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" scripts/bench waits
+
+bench-parts: ## processor time and switches of short transactions, by process: CASES=tpcc-customer,sysbench-range CLIENTS=1,4 ROUNDS=3
+	@scripts/deps
+	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" scripts/bench parts
 
 bench-sysbench: ## sysbench beside plaintext: ROWS=20000 CLIENTS=4 SECONDS=2 WORKLOADS=...
 	@scripts/deps

@@ -169,6 +169,45 @@ def test_planning_of_arms(both, answered):
     assert answered() - before - idle <= 6
 
 
+def test_planning_at_the_ends(both, answered):
+    """Near the ends of a histogram PostgreSQL compares a constant with the column's present minimum
+    or maximum; the histogram's own bound stands for it, where it would be a round trip for each
+    condition. Beyond the histogram it is asked, about all conditions at once: rows that came since
+    ANALYZE are counted."""
+    app, _ = both
+    for connection in both:
+        connection.execute("ANALYZE k")
+    lows = [*range(2, 72, 8), *range(9920, 9990, 8)]
+    ranges = " OR ".join(f"n BETWEEN {low} AND {low + 5}" for low in lows)
+    query = f"SELECT i FROM k WHERE {ranges} LIMIT 0"
+    beyond = " OR ".join(f"n BETWEEN {low} AND {low + 5}" for low in range(20000, 20100, 10))
+    idle = answered()
+    idle = answered() - idle
+    for sql, most in ((query, 4), (f"SELECT i FROM k WHERE {beyond} LIMIT 0", 8)):
+        app.execute(sql)
+        before = answered()
+        app.execute(sql)
+        assert answered() - before - idle <= most, sql
+
+    def rows(connection, condition):
+        line = connection.execute(f"EXPLAIN SELECT i FROM k WHERE {condition}").fetchone()[0]
+        return int(re.search(r"rows=(\d+)", line).group(1))
+
+    for connection in both:
+        connection.execute("INSERT INTO k SELECT 1, g, 'x', 1 FROM generate_series(10000, 30000) g")
+    for condition in (
+        "n < 50",
+        "n < 2",
+        "n > 9950",
+        "n >= 9990",
+        "n < -5",
+        "n > 40000",
+        "n > 29000",
+    ):
+        found, expected = (rows(connection, condition) for connection in both)
+        assert abs(found - expected) <= 300, (condition, found, expected)
+
+
 def test_arms(both, answered):
     """The scans of an OR ask together: once for a page that they have in common."""
     app, _ = both

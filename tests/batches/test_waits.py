@@ -18,6 +18,9 @@ CREATE TABLE twice (id enc_int4 PRIMARY KEY, other enc_int8, name enc_text);
 CREATE INDEX ON twice (other, name);
 INSERT INTO twice VALUES (1, 1, 'a'), (2, 2, 'b');
 CREATE TABLE keyed (id enc_int4 PRIMARY KEY, name enc_text);
+CREATE TABLE behind (id int PRIMARY KEY, k enc_int4);
+CREATE INDEX ON behind (k);
+INSERT INTO behind VALUES (1, 1), (2, 2);
 CREATE TABLE many (id int, name enc_text, kind enc_text, size enc_int4);
 INSERT INTO many SELECT g, 'a' || g::text, 'k' || (g % 11)::text, g % 9
     FROM generate_series(1, 200) g;
@@ -46,6 +49,7 @@ STATEMENTS = {
     ),
     "an insert into an index": ("INSERT INTO once VALUES (%s, 'b')", 1),
     "an insert into two indexes": ("INSERT INTO twice VALUES (%s, -%s, 'b')", 1),
+    "an upsert into an index": ("INSERT INTO behind VALUES (%s, 7) ON CONFLICT DO NOTHING", 1),
     "a delete": ("DELETE FROM w WHERE id = %s", 0),
     "an upsert that updates": (
         "INSERT INTO w VALUES (21, 'e', 1.00, 1, 'u') ON CONFLICT (id) DO UPDATE"

@@ -53,6 +53,21 @@ struct Load {
     seed: u64,
 }
 
+#[derive(Args)]
+struct SysbenchWaits {
+    #[arg(long)]
+    workload: sysbench::Workload,
+    #[arg(long)]
+    distribution: sysbench::Distribution,
+    #[arg(long)]
+    rows: i64,
+    /// Transactions that are counted; as many run before
+    #[arg(long)]
+    transactions: u64,
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
 #[derive(Subcommand)]
 enum Task {
     /// Makes and fills TPC-C's tables
@@ -93,6 +108,8 @@ enum Task {
         #[command(flatten)]
         load: Load,
     },
+    /// Counts what the statements of sysbench wait for
+    SysbenchWaits(SysbenchWaits),
     /// Commits single rows
     Commits {
         #[arg(long)]
@@ -168,6 +185,7 @@ fn run(arguments: Arguments) -> Result<Json> {
             let mut client = sysbench::Client::new(open()?, number, rows, distribution, l.seed);
             Ok(Box::new(move || client.next(workload)))
         }),
+        Task::SysbenchWaits(task) => waits_of_sysbench(open()?, &task),
         Task::Commits {
             kind,
             rows,
@@ -221,17 +239,33 @@ fn load_tpcc(
     }))
 }
 
-/// One client, so that the same seed gives the same figures.
 fn waits_of_tpcc(session: Session, warehouses: i64, transactions: u64, seed: u64) -> Result<Json> {
     let mut terminal = tpcc::transactions::Terminal::new(session, 0, warehouses, seed);
+    let one = tpcc::transactions::Terminal::next;
+    waits_of(&mut terminal, transactions, one, |t| t.session())
+}
+
+fn waits_of_sysbench(session: Session, task: &SysbenchWaits) -> Result<Json> {
+    let mut client = sysbench::Client::new(session, 0, task.rows, task.distribution, task.seed);
+    let one = |c: &mut sysbench::Client| c.next(task.workload);
+    waits_of(&mut client, task.transactions, one, |c| c.session())
+}
+
+/// One client, so that the same seed gives the same figures.
+fn waits_of<C>(
+    client: &mut C,
+    transactions: u64,
+    one: impl Fn(&mut C) -> Result<&'static str>,
+    session: impl Fn(&mut C) -> &mut Session,
+) -> Result<Json> {
     for _ in 0..transactions {
-        terminal.next()?;
+        one(client)?;
     }
-    terminal.session().count_waits()?;
+    session(client).count_waits()?;
     for _ in 0..transactions {
-        terminal.next()?;
+        one(client)?;
     }
-    let waits = terminal.session().waits();
+    let waits = session(client).waits();
     let statements: Vec<Json> = waits
         .into_iter()
         .map(|(sql, w)| json!({ "sql": sql, "calls": w.calls, "answers": w.answers }))

@@ -56,6 +56,10 @@ impl Client {
         }
     }
 
+    pub fn session(&mut self) -> &mut Session {
+        &mut self.session
+    }
+
     fn id(&mut self) -> i64 {
         match &self.zipf {
             Some(zipf) => zipf.next(&mut self.random),

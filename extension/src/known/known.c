@@ -271,6 +271,12 @@ cfd_known_find_orders(uint16 comparison, CfdFid a, CfdFid b)
 		if (entry != NULL && scope->sweeps == sweeps)
 			possible &= (uint8) entry->answer;
 	}
+	if (unlikely(possible == CFD_ORDER_ANY && cfd_known[CFD_SCOPE_ESTIMATE].sources != NULL))
+	{
+		const CfdSource *source = cfd_known[CFD_SCOPE_ESTIMATE].sources;
+
+		possible = source->assumed(source, comparison, a, b);
+	}
 	return possible;
 }
 
@@ -281,7 +287,7 @@ order_by_source(CfdFid a, CfdFid b, int *order)
 	{
 		for (CfdSource *source = scope->sources; source != NULL; source = source->next)
 		{
-			if (source->kind == CFD_FACT_ORDER && source->order(source, a, b, order))
+			if (source->kind == CFD_FACT_ORDER && source->order != NULL && source->order(source, a, b, order))
 				return true;
 		}
 	}

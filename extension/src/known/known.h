@@ -143,6 +143,8 @@ struct CfdSource
 	 */
 	bool		(*order) (CfdSource *source, CfdFid a, CfdFid b, int *order);
 	bool		(*has) (const CfdSource *source, CfdFid value);
+	/* Of an estimate: which orders of two values are to be taken as possible where nothing is known. */
+	uint8		(*assumed) (const CfdSource *source, uint16 comparison, CfdFid a, CfdFid b);
 	/* Envelopes: whether the source has one for the value. */
 	bool		(*envelope) (CfdSource *source, uint8 type, CfdFid value, const char **envelope, uint32 *length);
 };

@@ -8,6 +8,12 @@
  * column are sent together with those of the first one. LIKE and other tests
  * that do not compare are made for all values of the statistics.
  *
+ * Where the bisection comes to an end of the histogram, PostgreSQL compares the value with the column's
+ * present minimum or maximum instead, which it takes from an index. That would be a round trip for each
+ * condition, so the bound of the histogram stands for it, if the value is within the histogram: the
+ * estimate is as good as the statistics. For values beyond them it is asked, for those of all conditions
+ * on the column at once.
+ *
  * Invariant: as in estimate.h.
  */
 #include "postgres.h"
@@ -55,7 +61,28 @@ typedef struct Tests
 	CfdFid		constant;
 	bool		constant_first;
 	CfdFid	   *values;
+	int			histogram;		/* the first of them that is a bound of the histogram */
 } Tests;
+
+/* The tests of all conditions on a column that this planning has made last. */
+typedef struct CfdAsked
+{
+	const RelOptInfo *rel;
+	const Node *var;
+	const List *tests;
+} CfdAsked;
+
+/* What is assumed of a constant and the present ends of its column. */
+typedef struct Ends
+{
+	CfdSource	source;
+	uint16		comparison;
+	CfdFid		constant;
+	uint8		possible;		/* any order: nothing is assumed */
+	const CfdAsked *asked;		/* what to ask about an end then, or NULL */
+} Ends;
+
+static Ends ends;
 
 /* Tests sent in one message, all with the same function. */
 typedef struct Message
@@ -105,6 +132,7 @@ cfd_estimate_describe(Tests *made, Kind kind, Oid operator, bool column_first, N
 	if (made->constant == 0)
 		return;
 	add_values(made, statistics, STATISTIC_KIND_MCV, 0, 0);
+	made->histogram = made->count;
 	if (kind == OF_RANGE)
 		add_values(made, statistics, STATISTIC_KIND_HISTOGRAM, 0, 0);
 	if (kind == OF_MATCH)
@@ -142,10 +170,7 @@ send_message(Message *message, const List *tests)
 	cfd_request(&message->request, CFD_KIND_DECLASSIFY, &body, sizeof(body), fids, 2 * column, message->rows);
 }
 
-/*
- * Answers live as long as the planning, or as the call of the estimator if it
- * is called outside of planning.
- */
+/* Answers live as long as the planning, or as a call of an estimator outside of it. */
 static CfdScopeName
 scope_of_tests(void)
 {
@@ -262,6 +287,16 @@ kind_of(Oid operator, Kind *kind)
 	return true;
 }
 
+static bool
+test_known(const Tests *made, int number, bool *holds)
+{
+	CfdFid		value = made->values[number];
+
+	return cfd_known_test(comparison_of(made->function), orders_of(made->function),
+						  made->constant_first ? made->constant : value,
+						  made->constant_first ? value : made->constant, holds);
+}
+
 /* Whether all of these tests have known results. */
 static bool
 tests_known(const Tests *made)
@@ -270,12 +305,96 @@ tests_known(const Tests *made)
 	{
 		bool		holds;
 
-		if (!cfd_known_test(comparison_of(made->function), orders_of(made->function),
-							made->constant_first ? made->constant : made->values[i],
-							made->constant_first ? made->values[i] : made->constant, &holds))
+		if (!test_known(made, i, &holds))
 			return false;
 	}
 	return true;
+}
+
+/* Compares an end of a column with the constants of all ranges that were asked about. */
+static void
+ask_about_end(const CfdAsked *asked, CfdFid end)
+{
+	List	   *tests = NIL;
+	ListCell   *cell;
+
+	foreach(cell, asked->tests)
+	{
+		Tests	   *made = palloc(sizeof(Tests));
+
+		*made = *(const Tests *) lfirst(cell);
+		if (made->histogram == made->count)
+			continue;
+		made->count = 1;
+		made->values = palloc(sizeof(CfdFid));
+		made->values[0] = end;
+		tests = lappend(tests, made);
+	}
+	if (list_length(tests) > 1)
+		make_tests(tests);
+}
+
+static uint8
+assumed_order(const CfdSource *source, uint16 comparison, CfdFid a, CfdFid b)
+{
+	const CfdAsked *asked = ends.asked;
+
+	if (comparison != ends.comparison || b != ends.constant)
+		return CFD_ORDER_ANY;
+	if (asked == NULL)
+		return ends.possible;
+	ends.asked = NULL;			/* not again */
+	ask_about_end(asked, a);
+	return cfd_known_find_orders(comparison, a, b);
+}
+
+static void
+assume(const Tests *made, uint8 possible, const CfdAsked *asked)
+{
+	ends = (Ends) {
+		.source = {.kind = CFD_FACT_ORDER,.assumed = assumed_order},
+		.comparison = comparison_of(made->function),
+		.constant = made->constant,
+		.possible = possible,
+		.asked = asked
+	};
+	cfd_known_add_source(&cfd_known[CFD_SCOPE_ESTIMATE], &ends.source);
+}
+
+/* Where PostgreSQL's bisection comes to an end of the histogram, that bound stands for the column's end. */
+static void
+assume_end(const Tests *made, const VariableStatData *column)
+{
+	const CfdAsked *asked = cfd_planning != NULL ? cfd_planning->asked : NULL;
+	int			bounds = made->count - made->histogram;
+	int			low = 0;
+	int			high = bounds;
+	bool		first;
+	bool		last;
+
+	/* Of a histogram with two bounds PostgreSQL looks for both ends. */
+	if (bounds < 3 || !test_known(made, made->histogram, &first) || !test_known(made, made->count - 1, &last))
+		return;
+	if (first == last && asked != NULL && asked->rel == column->rel && equal(asked->var, column->var))
+		assume(made, CFD_ORDER_ANY, asked);
+	while (first != last && low < high)
+	{
+		int			probe = (low + high) / 2;
+		uint8		where = orders_of(made->function);
+		bool		holds;
+
+		if (!test_known(made, made->histogram + probe, &holds))
+			return;
+		if (probe == 0 || probe == bounds - 1)
+		{
+			assume(made, holds ? where : CFD_ORDER_ANY & ~where, NULL);
+			return;
+		}
+		if (holds == first)
+			low = probe + 1;
+		else
+			high = probe;
+	}
 }
 
 /* Adds the tests of a condition, if there are any and there is room. */
@@ -354,17 +473,23 @@ make_all_tests(const VariableStatData *column)
 {
 	List	   *tests = NIL;
 	int			room = TESTS_MAX;
+	MemoryContext before = MemoryContextSwitchTo(GetMemoryChunkContext(column->rel));
 
 	add_tests(column, column->rel->baserestrictinfo, &room, &tests);
 	add_tests(column, column->rel->joininfo, &room, &tests);
+	if (tests != NIL)
+	{
+		cfd_planning->asked = palloc(sizeof(CfdAsked));
+		*cfd_planning->asked = (CfdAsked) {.rel = column->rel,.var = column->var,.tests = tests};
+	}
+	MemoryContextSwitchTo(before);
 	if (tests != NIL)
 		make_tests(tests);
 }
 
 /*
- * Whether a column is compared with a long list. Each element is estimated
- * separately. Asking about all of them would take longer than the query, and
- * declassify more.
+ * Whether a column is compared with a long list, of which each element is estimated by itself. To ask
+ * about all of them would take longer than the query, and declassify more.
  */
 static bool
 has_long_list(const VariableStatData *column)
@@ -418,6 +543,8 @@ test_beforehand(FunctionCallInfo fcinfo, Kind kind)
 		make_all_tests(&column);
 	if (made.count > 0 && !tests_known(&made))
 		make_tests(list_make1(&made));
+	if (made.count > 0 && kind == OF_RANGE)
+		assume_end(&made, &column);
 	ReleaseVariableStats(column);
 }
 

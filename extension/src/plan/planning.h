@@ -19,6 +19,7 @@ typedef struct CfdPlanning
 	int			options;		/* CURSOR_OPT_* */
 	MemoryContext context;		/* memory context that lives as long as the planning */
 	CfdQuals   *quals;			/* compiled quals (quals.c) */
+	struct CfdAsked *asked;		/* tests made for a column's conditions (estimate.c) */
 } CfdPlanning;
 
 /* NULL if no planning is in progress. */

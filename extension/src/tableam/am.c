@@ -59,7 +59,7 @@ tuple_insert_speculative(Relation relation, TupleTableSlot *slot, CommandId cid,
 {
 	cfd_ledger_stamp(relation, &slot, 1, NULL);
 	cfd_check_moved(relation, NULL, &slot, 1);
-	cfd_promote_slots(relation, NIL, &slot, 1);
+	cfd_promote_inserted(relation, slot);
 	cfd_search_indexes(relation);
 	heap->tuple_insert_speculative(relation, slot, cid, options, bistate, token);
 	cfd_unpin_writer();
