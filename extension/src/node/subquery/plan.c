@@ -22,7 +22,11 @@
 
 static bool cfd_enable_batch_subquery = true;
 
-typedef CfdTokensPlace Place;
+typedef struct Place
+{
+	CfdTokensPlace numbers;
+	bool		adds;			/* subplans may be added: PostgreSQL starts them before the plan that uses them */
+} Place;
 
 /* ---------- which quals ---------- */
 
@@ -78,21 +82,23 @@ is_compared(Node *qual)
 static void
 keep_results(Place *place, const CfdProgram *program)
 {
-	for (int i = 0; i < program->compiler->count; i++)
+	PlannedStmt *statement = place->numbers.statement;
+
+	for (int i = 0; place->adds && i < program->compiler->count; i++)
 	{
 		SubPlan    *subplan = (SubPlan *) program->compiler->inputs[i].expr;
 		Plan	   *plan;
 
 		if (!IsA(subplan, SubPlan))
 			continue;
-		plan = list_nth(place->statement->subplans, subplan->plan_id - 1);
+		plan = list_nth(statement->subplans, subplan->plan_id - 1);
 		if (!cfd_aggregate_can_keep(plan))
 			continue;
 		plan = copyObject(plan);
-		cfd_tokens_renumber(place, plan);
+		cfd_tokens_renumber(&place->numbers, plan);
 		cfd_aggregate_keep(plan);
-		place->statement->subplans = lappend(place->statement->subplans, plan);
-		subplan->plan_id = list_length(place->statement->subplans);
+		statement->subplans = lappend(statement->subplans, plan);
+		subplan->plan_id = list_length(statement->subplans);
 	}
 }
 
@@ -115,7 +121,7 @@ scan_over(Place *place, Plan *plan, List *quals)
 	keep_results(place, program);
 	node = cfd_scan_over(plan, targets, list_copy_head(quals, count), program);
 	node->qual = list_copy_tail(quals, count);
-	node->plan_node_id = ++place->last_id;
+	node->plan_node_id = ++place->numbers.last_id;
 	return node;
 }
 
@@ -231,13 +237,14 @@ void
 cfd_subquery_pass(PlannedStmt *statement, int options)
 {
 	const int	cursor = CURSOR_OPT_SCROLL | CURSOR_OPT_NO_SCROLL | CURSOR_OPT_HOLD | CURSOR_OPT_FAST_PLAN;
-	Place		place;
+	Place		place = {.adds = true};
 	int			subplans = list_length(statement->subplans);
 
 	if (subplans == 0 || (options & cursor) != 0)
 		return;
-	place = cfd_tokens_place(statement);
+	place.numbers = cfd_tokens_place(statement);
 	statement->planTree = cfd_subquery_replace(&place, statement->planTree, false, false);
+	place.adds = false;
 	/* Subplans may be read for a single row only. */
 	for (int i = 0; i < subplans; i++)
 	{
