@@ -173,7 +173,7 @@ leaves_rows(const Plan *plan, bool inner, bool early)
 {
 	if (IsA(plan, MergeJoin) || IsA(plan, WindowAgg))
 		return true;
-	if (IsA(plan, CustomScan) && cfd_is_aggregate(plan))
+	if (IsA(plan, ModifyTable) || cfd_is_aggregate(plan))
 		return false;
 	return cfd_ends_early(plan, inner, early);
 }
