@@ -5,7 +5,7 @@
  * The bounds of a histogram are in order. Hence the position of a value among
  * them, which PostgreSQL finds by bisection, gives the results of all tests.
  * Most common values are tested one by one. The tests of all comparisons of a
- * column are sent together with those of the first one. LIKE and other tests
+ * query are sent together with those of the first one. LIKE and other tests
  * that do not compare are made for all values of the statistics.
  *
  * Invariant: as in estimate.h.
@@ -278,18 +278,35 @@ tests_known(const Tests *made)
 	return true;
 }
 
+static bool
+are_listed(const Tests *made, const List *tests)
+{
+	ListCell   *cell;
+
+	foreach(cell, tests)
+	{
+		const Tests *other = lfirst(cell);
+
+		if (other->function == made->function && other->constant == made->constant && other->count == made->count &&
+			other->constant_first == made->constant_first && other->values[0] == made->values[0])
+			return true;
+	}
+	return false;
+}
+
 /* Adds the tests of a condition, if there are any and there is room. */
 static void
-add_test(const VariableStatData *column, Oid operator, bool column_first, Node *other,
+add_test(VariableStatData *column, Oid operator, bool column_first, Node *other,
 		 int *room, List **tests)
 {
 	Tests	   *made = palloc0(sizeof(Tests));
 	Kind		kind;
 
-	if (!kind_of(operator, &kind))
+	/* PostgreSQL makes no tests if statistics must not be seen. */
+	if (!kind_of(operator, &kind) || !statistic_proc_security_check(column, get_opcode(operator)))
 		return;
 	cfd_estimate_describe(made, kind, operator, column_first, other, column->statsTuple);
-	if (made->count == 0 || made->count > *room || tests_known(made))
+	if (made->count == 0 || made->count > *room || are_listed(made, *tests) || tests_known(made))
 		return;
 	*room -= made->count;
 	*tests = lappend(*tests, made);
@@ -297,7 +314,7 @@ add_test(const VariableStatData *column, Oid operator, bool column_first, Node *
 
 /* Adds the tests of an array's elements, as if each were a condition. */
 static void
-add_elements(const VariableStatData *column, const ScalarArrayOpExpr *clause,
+add_elements(VariableStatData *column, const ScalarArrayOpExpr *clause,
 			 int *room, List **tests)
 {
 	const Const *array = lsecond(clause->args);
@@ -306,7 +323,7 @@ add_elements(const VariableStatData *column, const ScalarArrayOpExpr *clause,
 	bool	   *nulls;
 	int			count;
 
-	if (!equal(linitial(clause->args), column->var) || !IsA(array, Const) || array->constisnull)
+	if (!IsA(array, Const) || array->constisnull)
 		return;
 	type = get_element_type(array->consttype);
 	if (cfd_type_code(type) == 0)
@@ -316,49 +333,6 @@ add_elements(const VariableStatData *column, const ScalarArrayOpExpr *clause,
 	for (int i = 0; i < count && count <= ELEMENTS_MAX; i++)
 		add_test(column, clause->opno, true,
 				 (Node *) makeConst(type, -1, InvalidOid, sizeof(CfdFid), elements[i], nulls[i], true), room, tests);
-}
-
-/*
- * Adds the tests for what these clauses and their arms state about a column,
- * as far as there is room.
- */
-static void
-add_tests(const VariableStatData *column, const List *clauses, int *room, List **tests)
-{
-	ListCell   *cell;
-
-	foreach(cell, clauses)
-	{
-		OpExpr	   *clause = (OpExpr *) cfd_clause_of(lfirst(cell));
-		bool		column_first;
-
-		if (is_andclause(clause) || is_orclause(clause))
-			add_tests(column, ((BoolExpr *) clause)->args, room, tests);
-		if (IsA(clause, ScalarArrayOpExpr))
-			add_elements(column, (ScalarArrayOpExpr *) clause, room, tests);
-		if (!IsA(clause, OpExpr) || list_length(clause->args) != 2)
-			continue;
-		column_first = IsA(lsecond(clause->args), Const);
-		if (equal(column_first ? linitial(clause->args) : lsecond(clause->args), column->var))
-			add_test(column, clause->opno, column_first,
-					 column_first ? lsecond(clause->args) : linitial(clause->args), room, tests);
-	}
-}
-
-/*
- * Makes the tests of all simple conditions on a column, also of those within conditions of a join, whose arms PostgreSQL
- * estimates before it takes from them what is about one table.
- */
-static void
-make_all_tests(const VariableStatData *column)
-{
-	List	   *tests = NIL;
-	int			room = TESTS_MAX;
-
-	add_tests(column, column->rel->baserestrictinfo, &room, &tests);
-	add_tests(column, column->rel->joininfo, &room, &tests);
-	if (tests != NIL)
-		make_tests(tests);
 }
 
 /*
@@ -389,6 +363,68 @@ has_long_list(const VariableStatData *column)
 	return false;
 }
 
+/* Adds the tests of a comparison of a column with a constant, or with the elements of a list. */
+static void
+add_comparison(PlannerInfo *root, const OpExpr *clause, int *room, List **tests)
+{
+	Node	   *left = linitial(clause->args);
+	Node	   *right = lsecond(clause->args);
+	bool		column_first = IsA(right, Const);
+	VariableStatData column;
+
+	if (column_first == IsA(left, Const))
+		return;
+	examine_variable(root, column_first ? left : right, 0, &column);
+	if (column.rel != NULL && HeapTupleIsValid(column.statsTuple) && !has_long_list(&column))
+	{
+		if (IsA(clause, ScalarArrayOpExpr))
+			add_elements(&column, (const ScalarArrayOpExpr *) clause, room, tests);
+		else
+			add_test(&column, clause->opno, column_first, column_first ? right : left, room, tests);
+	}
+	ReleaseVariableStats(column);
+}
+
+/* Adds the tests for what these clauses and their arms state about columns, as far as there is room. */
+static void
+add_tests(PlannerInfo *root, const List *clauses, int *room, List **tests)
+{
+	ListCell   *cell;
+
+	foreach(cell, clauses)
+	{
+		Node	   *clause = cfd_clause_of(lfirst(cell));
+
+		if (is_andclause(clause) || is_orclause(clause))
+			add_tests(root, ((BoolExpr *) clause)->args, room, tests);
+		if ((IsA(clause, OpExpr) || IsA(clause, ScalarArrayOpExpr)) && list_length(((OpExpr *) clause)->args) == 2)
+			add_comparison(root, (OpExpr *) clause, room, tests);
+	}
+}
+
+/*
+ * Makes the tests of all simple conditions of a query, also of those within conditions of joins, whose arms PostgreSQL
+ * estimates before it takes from them what is about one table.
+ */
+static void
+make_all_tests(PlannerInfo *root)
+{
+	List	   *tests = NIL;
+	int			room = TESTS_MAX;
+
+	for (int i = 1; i < root->simple_rel_array_size; i++)
+	{
+		const RelOptInfo *rel = root->simple_rel_array[i];
+
+		if (rel == NULL || rel->reloptkind != RELOPT_BASEREL)
+			continue;
+		add_tests(root, rel->baserestrictinfo, &room, &tests);
+		add_tests(root, rel->joininfo, &room, &tests);
+	}
+	if (tests != NIL)
+		make_tests(tests);
+}
+
 /*
  * Makes the tests that an estimator will need for a restriction clause, if it
  * is a simple one.
@@ -415,7 +451,7 @@ test_beforehand(FunctionCallInfo fcinfo, Kind kind)
 			put_answer(&cfd_known[CFD_SCOPE_ESTIMATE], &made, made.values[i], 0);
 	}
 	else if (made.count > 0 && cfd_planning != NULL && column.rel != NULL && !tests_known(&made))
-		make_all_tests(&column);
+		make_all_tests(root);
 	if (made.count > 0 && !tests_known(&made))
 		make_tests(list_make1(&made));
 	ReleaseVariableStats(column);
