@@ -348,6 +348,38 @@ def test_waits(both, dba, workers):
         dba.execute("REVOKE pg_monitor FROM app")
 
 
+def test_inner_scans(both, dba):
+    """Above a loop whose inner scan finds few rows each time. Bug: a wait for each outer row."""
+    app, second = both
+    dba.execute("GRANT pg_monitor TO app")
+    for connection in both:
+        for name in ("hashjoin", "mergejoin", "material", "memoize"):
+            connection.execute(f"SET enable_{name} = off")
+    query = (
+        "SELECT t.i, u.j FROM t JOIN u ON u.k = t.k {} WHERE u.n <"
+        " (SELECT 1.1 * avg(v.n) FROM u v WHERE v.k = u.k AND v.p = u.p) AND t.i % 9 = 2"
+        " ORDER BY 1, 2"
+    )
+    try:
+        for found in ("", "AND u.j <> t.i", "AND 7 / (u.p + 1) > 0"):
+            agree(both, query.format(found))
+        before = waits(app)
+        shown = explain(app, query.format(""))
+        assert "Nested Loop" in shown and "u_k on u" in shown, shown
+        before = waits(app)
+        app.execute(query.format("")).fetchall()
+        assert waits(app) - before < 40, shown
+        # By the outer row's own column, which is a parameter of the inner scan.
+        agree(
+            both,
+            "SELECT t.i, x.j FROM t, LATERAL (SELECT u.j, u.n, u.k FROM u WHERE u.k = t.k AND"
+            " u.n < (SELECT avg(v.n) FROM u v WHERE v.k = t.k AND v.p = u.p) OFFSET 0) x"
+            " ORDER BY 1, 2",
+        )
+    finally:
+        dba.execute("REVOKE pg_monitor FROM app")
+
+
 def test_explained(both):
     app, _ = both
     query = f"SELECT i FROM t WHERE n > {SUM}"

@@ -13,8 +13,10 @@
 #include "node/scan/scan.h"
 #include "node/subquery/subquery.h"
 #include "node/tokens/tokens.h"
+#include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/tlist.h"
 #include "plan/given.h"
 #include "program/compile.h"
 #include "utils/guc.h"
@@ -135,19 +137,27 @@ quals_of_plan(Plan *plan)
 	return &plan->qual;
 }
 
+/* Number of the first of these quals that compares with a subquery, or that of all quals. */
+static int
+first_compared(List *quals)
+{
+	int			at = 0;
+
+	while (at < list_length(quals) && !is_compared(list_nth(quals, at)))
+		at++;
+	return at;
+}
+
 /* Returns the plan below one node for each qual with a subquery. */
 static Plan *
 move_quals(Place *place, Plan *plan)
 {
-	int			at = 0;
-
 	while (cfd_can_give_up(plan))
 	{
 		List	  **quals = quals_of_plan(plan);
+		int			at = first_compared(*quals);
 		List	   *moved;
 
-		while (at < list_length(*quals) && !is_compared(list_nth(*quals, at)))
-			at++;
 		if (at == list_length(*quals))
 			return plan;
 		moved = list_copy_tail(*quals, at);
@@ -160,9 +170,75 @@ move_quals(Place *place, Plan *plan)
 			((Join *) plan)->inner_unique = false;
 		}
 		plan = scan_over(place, plan, moved);
-		at = 0;
 	}
 	return plan;
+}
+
+/* ---------- nested loops ---------- */
+
+/* Whether an expression refers to the outer row by a parameter of the loop. */
+static bool
+refers_to_outer(Node *node, void *loop)
+{
+	ListCell   *cell;
+
+	if (node == NULL)
+		return false;
+	if (!IsA(node, Param))
+		return expression_tree_walker(node, refers_to_outer, loop);
+	foreach(cell, ((const NestLoop *) loop)->nestParams)
+	{
+		if (((Param *) node)->paramkind == PARAM_EXEC && ((Param *) node)->paramid == lfirst_node(NestLoopParam, cell)->paramno)
+			return true;
+	}
+	return false;
+}
+
+/* Refers to a plan's columns from the join above, and adds those to its target list that it lacks. */
+static Node *
+from_above(Node *node, void *inner)
+{
+	Plan	   *plan = inner;
+	TargetEntry *entry;
+
+	if (node == NULL)
+		return NULL;
+	if (!IsA(node, Var))
+		return expression_tree_mutator(node, from_above, inner);
+	entry = tlist_member((Expr *) node, plan->targetlist);
+	if (entry == NULL)
+	{
+		entry = makeTargetEntry(copyObject((Expr *) node), list_length(plan->targetlist) + 1, NULL, false);
+		plan->targetlist = lappend(plan->targetlist, entry);
+	}
+	return (Node *) makeVarFromTargetEntry(INNER_VAR, entry);
+}
+
+/*
+ * Moves comparisons from the inner scan of a loop to the loop: the scan finds few rows each time, the loop has all
+ * pairs. What the loop evaluates before them must not fail for pairs that they would have removed.
+ */
+static void
+pull_from_inner(NestLoop *loop)
+{
+	Plan	   *inner = innerPlan(loop);
+	int			at;
+	ListCell   *cell;
+
+	if (loop->join.jointype != JOIN_INNER || loop->join.plan.qual != NIL || loop->nestParams == NIL ||
+		(!IsA(inner, IndexScan) && !IsA(inner, BitmapHeapScan)))
+		return;
+	at = first_compared(inner->qual);
+	if (at == list_length(inner->qual) || refers_to_outer((Node *) list_copy_tail(inner->qual, at), loop))
+		return;
+	foreach(cell, loop->join.joinqual)
+	{
+		if (!cfd_harmless(lfirst(cell)))
+			return;
+	}
+	loop->join.joinqual = list_concat(loop->join.joinqual, (List *) from_above((Node *) list_copy_tail(inner->qual, at), inner));
+	loop->join.inner_unique = false;
+	inner->qual = list_copy_head(inner->qual, at);
 }
 
 /* ---------- traversal ---------- */
@@ -187,6 +263,8 @@ cfd_subquery_replace(Place *place, Plan *plan, bool early, bool fixed)
 	if (plan == NULL)
 		return NULL;
 	check_stack_depth();
+	if (IsA(plan, NestLoop) && !early && !fixed)
+		pull_from_inner((NestLoop *) plan);
 	outerPlan(plan) = cfd_subquery_replace(place, outerPlan(plan), leaves_rows(plan, false, early), false);
 	innerPlan(plan) = cfd_subquery_replace(place, innerPlan(plan), leaves_rows(plan, true, early), IsA(plan, MergeJoin));
 	if (IsA(plan, SubqueryScan))
