@@ -102,6 +102,13 @@ QUERIES = {
     f" AND a = (SELECT max(a) FROM u WHERE u.k = t.k + 1) ORDER BY i": 3,
     f"SELECT i, {SUM} FROM t WHERE n > {SUM} ORDER BY i": 1,
     f"SELECT i FROM t WHERE {SUM} > n AND {SUM} > 7 ORDER BY i": 2,
+    # What must know whether the sum is NULL.
+    "SELECT i FROM t WHERE n > (SELECT coalesce(sum(u.n), 5) FROM u WHERE u.k = t.k AND u.a > 3)"
+    " ORDER BY i": 1,
+    "SELECT i FROM t WHERE n > (SELECT CASE WHEN sum(u.n) IS NULL THEN 7 ELSE 2 * sum(u.n) END"
+    " FROM u WHERE u.k = t.k AND u.a > 3) ORDER BY i": 1,
+    "SELECT i FROM t WHERE n > (SELECT count(*) + sum(u.n) FROM u WHERE u.k = t.k AND u.a > 3)"
+    " ORDER BY i": 1,
     # Rows as they are, not of an aggregate: none, one, more.
     "SELECT i FROM t WHERE a >= (SELECT a FROM u WHERE j = t.i) ORDER BY i": 1,
     "SELECT i FROM t WHERE a >= (SELECT a FROM u WHERE k = t.k ORDER BY j LIMIT 1) ORDER BY i": 1,
@@ -231,6 +238,9 @@ QUIET = [
     f"SELECT i FROM (SELECT i FROM t WHERE a > {FAILS} OR a IS NOT NULL) x LIMIT 5",
     f"SELECT i FROM t WHERE a IS NULL OR a > {FAILS} LIMIT 3",
     f"SELECT i FROM t WHERE a > {FAILS} LIMIT 1",
+    # A batch that began with the last of these rows would have the one that fails.
+    "SELECT i FROM t WHERE coalesce(n, 1) >= (SELECT min(0 * u.n) FROM u WHERE 1 / (t.i - 9) < 9)"
+    " LIMIT 8",
     f"SELECT EXISTS (SELECT FROM t WHERE a > {FAILS})",
     f"SELECT j FROM u WHERE EXISTS (SELECT FROM t WHERE a > {FAILS}) AND j < 9 ORDER BY 1",
     f"SELECT (SELECT i FROM t WHERE a > {FAILS} LIMIT 1)",

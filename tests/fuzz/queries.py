@@ -353,9 +353,7 @@ class Generator:
                 f"{{0}} >= (SELECT {aggregate}({{1}}) {head}{{2}})", (a, b, where), "bool"
             ),
             lambda: Node(f"{{0}} > ALL (SELECT {{1}} {head}{{2}})", (a, b, where), "bool"),
-            lambda: self.correlated(a, b, one.type, f"{head} WHERE", f"{alias}.id", of_pairs),
-            lambda: self.correlated(a, b, one.type, f"{head} WHERE", f"{alias}.id", of_pairs),
-            lambda: self.correlated(a, b, one.type, f"{head} WHERE", f"{alias}.id", of_pairs),
+            *[lambda: self.correlated(a, b, one.type, head, f"{alias}.id", of_pairs)] * 6,
         )
 
     def correlated(self, a: Node, b: Node, type_: str, head: str, key: str, of_pairs: Node) -> Node:
@@ -365,7 +363,7 @@ class Generator:
         operator = self.rng.choice([*COMPARISONS, "IS DISTINCT FROM"])
         by = self.rng.choice(self.ids or ["1"])
         found = self.rng.choice(["true", f"{key} % 9 = {by} % 9"])
-        value = f"(SELECT {aggregate}({{1}}) {head} {found} AND {{2}})"
+        value = f"(SELECT {aggregate}({{1}}) {head} WHERE {found} AND {{2}})"
         form = self.rng.choice(["{}", "{}", "{}", "NOT ({})", "({}) IS NULL"])
         return Node(form.format(f"{{0}} {operator} {value}"), (a, b, of_pairs), "bool")
 

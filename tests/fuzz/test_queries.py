@@ -81,8 +81,8 @@ NODES = {
     "hash aggregate by tokens": (tokens("HashAggregate"), 2),
     "set operation by tokens": (r"HashSetOp [^\n]*\n +->  Custom Scan \(ConfideTokens\)", 1),
     "hashed subplan by tokens": (r"SubPlan \d+\n +->  Custom Scan \(ConfideTokens\)", 5),
-    "comparison with a subquery": (r"Protected Filter:[^\n]*SubPlan", 5),
-    "result that is not told": ("Result: not told", 2),
+    "comparison with a subquery": (r"Protected Filter:[^\n]*SubPlan", 3),
+    "result that is not told": ("Result: not told", 1),
     "top n": (r"Limit[^\n]*\n +->  Custom Scan \(ConfideSort\)", 5),
 }
 IN_WORKERS = {name: NODES[name] for name in ("parallel scan", "partial aggregate")}
