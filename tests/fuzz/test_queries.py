@@ -61,7 +61,7 @@ COMPARISON = "(<|<=|=|<>|>=|>)"
 NODES = {
     "scan": (above("Seq Scan"), 20),
     "index scan": (above("Index Scan"), 5),
-    "bitmap scan": (above("Bitmap Heap Scan"), 5),
+    "bitmap scan": (above("Bitmap Heap Scan"), 1),
     "parallel scan": (above("Parallel Seq Scan"), 2),
     "search by an array": (r"Index Cond: \([^\n]* = ANY \(", 1),
     "above a nested loop": (above(r"Nested Loop\n"), 3),
