@@ -44,6 +44,7 @@ FLOORS = [
     "node/aggregate",
     "node/promote",
     "node/tokens",
+    "node/subquery",
     "node/lookup",
     "schema",
     "hooks",

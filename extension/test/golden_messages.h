@@ -1512,6 +1512,23 @@ golden_aggregate_merge(void)
 }
 
 static void
+golden_aggregate_store(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x00', '\x00', '\x00', '\x00', '\x02', '\x03', '\x04', '\x05',
+		'\x06', '\x07', '\x08', '\x09',
+	};
+	CfdReadAggregateStore read;
+	const CfdWireAggregateStore filled = {.handle = 67305985u, .first = 650777868590383874u};
+
+	check(cfd_decode_aggregate_store(golden_bytes, 16, &read), "AggregateStore is read");
+	check(read.head.handle == (uint32_t) UINT64_C(67305985), "handle of AggregateStore");
+	check(read.head.first == (CfdFid) UINT64_C(650777868590383874), "first of AggregateStore");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "AggregateStore filled");
+	check(!cfd_decode_aggregate_store(golden_bytes, 15, &read), "AggregateStore cut short");
+}
+
+static void
 golden_put_batch(void)
 {
 	static const char golden_bytes[] = {
@@ -2354,6 +2371,7 @@ golden_messages(void)
 	golden_aggregate_hand_over();
 	golden_aggregate_hand_over_answer();
 	golden_aggregate_merge();
+	golden_aggregate_store();
 	golden_put_batch();
 	golden_promote_search();
 	golden_promote_search_answer();

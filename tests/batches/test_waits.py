@@ -76,6 +76,11 @@ STATEMENTS = {
         + ")",
         6,
     ),
+    # Two of them in planning: all columns at once.
+    "conditions on several columns": (
+        "SELECT id FROM many WHERE kind > 'k3' AND name > 'a1' AND id < 20",
+        3,
+    ),
     # Two of them in planning: the statistics are asked about the literal.
     "a protected key": ("SELECT name FROM keyed WHERE id = 2", 4),
 }

@@ -353,7 +353,19 @@ class Generator:
                 f"{{0}} >= (SELECT {aggregate}({{1}}) {head}{{2}})", (a, b, where), "bool"
             ),
             lambda: Node(f"{{0}} > ALL (SELECT {{1}} {head}{{2}})", (a, b, where), "bool"),
+            *[lambda: self.correlated(a, b, one.type, head, f"{alias}.id", of_pairs)] * 6,
         )
+
+    def correlated(self, a: Node, b: Node, type_: str, head: str, key: str, of_pairs: Node) -> Node:
+        """A comparison with what a subquery finds for each row."""
+        aggregates = ["max", "min"] + (["sum", "avg"] if type_ == "numeric" else [])
+        aggregate = self.rng.choice(aggregates)
+        operator = self.rng.choice([*COMPARISONS, "IS DISTINCT FROM"])
+        by = self.rng.choice(self.ids or ["1"])
+        found = self.rng.choice(["true", f"{key} % 9 = {by} % 9"])
+        value = f"(SELECT {aggregate}({{1}}) {head} WHERE {found} AND {{2}})"
+        form = self.rng.choice(["{}", "{}", "{}", "NOT ({})", "({}) IS NULL"])
+        return Node(form.format(f"{{0}} {operator} {value}"), (a, b, of_pairs), "bool")
 
     def looked_among(self) -> Node:
         """Whether there are rows with a column's value, in a target list."""

@@ -63,7 +63,7 @@ COMPARISON = "(<|<=|=|<>|>=|>)"
 NODES = {
     "scan": (above("Seq Scan"), 20),
     "index scan": (above("Index Scan"), 5),
-    "bitmap scan": (above("Bitmap Heap Scan"), 5),
+    "bitmap scan": (above("Bitmap Heap Scan"), 1),
     "parallel scan": (above("Parallel Seq Scan"), 2),
     "search by an array": (r"Index Cond: \([^\n]* = ANY \(", 1),
     "above a nested loop": (above(r"Nested Loop\n"), 3),
@@ -83,6 +83,8 @@ NODES = {
     "hash aggregate by tokens": (tokens("HashAggregate"), 2),
     "set operation by tokens": (r"HashSetOp [^\n]*\n +->  Custom Scan \(ConfideTokens\)", 1),
     "hashed subplan by tokens": (r"SubPlan \d+\n +->  Custom Scan \(ConfideTokens\)", 5),
+    "comparison with a subquery": (r"Protected Filter:[^\n]*SubPlan", 3),
+    "result that is not told": ("Result: not told", 1),
     "top n": (r"Limit[^\n]*\n +->  Custom Scan \(ConfideSort\)", 5),
 }
 IN_WORKERS = {name: NODES[name] for name in ("parallel scan", "partial aggregate")}

@@ -77,6 +77,7 @@ impl Here<'_> {
             Kind::AggregateRegister => self.aggregate_register(&read(message)?, answered?),
             Kind::AggregateRows => self.aggregate_rows(&read(message)?),
             Kind::AggregateFetch => self.aggregate_fetch(&read(message)?, answered?),
+            Kind::AggregateStore => self.aggregate_store(&read(message)?),
             Kind::AggregateReturn => {
                 let asked = ask::whole(self, kind, message)?;
                 self.keep(asked, answered?);
@@ -496,6 +497,7 @@ impl Here<'_> {
         let answer: answer::AggregateRegister = read(answered)?;
         let aggregation = Aggregation {
             registered: ask::registered(self, body)?,
+            results: u64::from(body.aggregates),
             ..Aggregation::default()
         };
         self.channel.aggregations.insert(answer.handle, aggregation);
@@ -535,6 +537,18 @@ impl Here<'_> {
             };
             let known = &mut self.world.facts.fetched;
             known.entry(asked).or_insert(fetched);
+        }
+        Some(())
+    }
+
+    /// Results of which nothing is told.
+    fn aggregate_store(&mut self, body: &body::AggregateStore) -> Option<()> {
+        let aggregation = self.channel.aggregations.get(&body.handle)?;
+        let made = Maker::new("store").term(aggregation.registered);
+        let asked = made.term(aggregation.rows).computed();
+        for place in 0..aggregation.results {
+            let term = Maker::new("result").term(asked).number(place).computed();
+            self.world.set(self.session, body.first.0 + place, term);
         }
         Some(())
     }

@@ -53,6 +53,8 @@ pub struct Page {
 pub struct Aggregation {
     /// What was registered.
     pub registered: Term,
+    /// How many aggregates it has.
+    pub results: u64,
     /// Sum of the rows' terms.
     pub rows: Term,
     /// How often it was begun anew.

@@ -2014,6 +2014,25 @@ cfd_decode_aggregate_merge(const void *bytes, uint64_t length, CfdReadAggregateM
 	return cfd_read_aggregate_merge(&from, out) && from.at == from.end;
 }
 
+typedef struct CfdReadAggregateStore
+{
+	CfdWireAggregateStore head;
+} CfdReadAggregateStore;
+
+static inline bool
+cfd_read_aggregate_store(CfdReader *from, CfdReadAggregateStore *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head));
+}
+
+static inline bool
+cfd_decode_aggregate_store(const void *bytes, uint64_t length, CfdReadAggregateStore *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_aggregate_store(&from, out) && from.at == from.end;
+}
+
 typedef struct CfdReadPutBatch
 {
 	CfdWirePutBatch head;

@@ -762,6 +762,15 @@ typedef struct CfdWireAggregateMerge
 } CFD_IN_MESSAGE CfdWireAggregateMerge;
 _Static_assert(sizeof(CfdWireAggregateMerge) == 16, "CfdWireAggregateMerge");
 
+/* Stores the results of an aggregation without keys, which is one group, in consecutive slots: NULL where an aggregate has none. Whether it has is told to nobody. */
+typedef struct CfdWireAggregateStore
+{
+	uint32_t	handle;	/* Its handle. */
+	uint8_t	zero1[4];
+	CfdFid	first;	/* FID of the first result. */
+} CFD_IN_MESSAGE CfdWireAggregateStore;
+_Static_assert(sizeof(CfdWireAggregateStore) == 16, "CfdWireAggregateStore");
+
 /* Stores the values of a batch (crate::envelope::FLAG_BATCH) in consecutive slots. A value that cannot be read is poisoned, the others are stored. */
 typedef struct CfdWirePutBatch
 {

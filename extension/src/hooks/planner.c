@@ -19,6 +19,7 @@
 #include "node/promote/promote.h"
 #include "node/scan/scan.h"
 #include "node/sort/sort.h"
+#include "node/subquery/subquery.h"
 #include "node/tokens/tokens.h"
 #include "optimizer/paths.h"
 #include "optimizer/planner.h"
@@ -43,7 +44,8 @@ typedef struct Pass
 static const Pass passes[] = {
 	{"sorts by ranks", cfd_sort_wanted, cfd_sort_pass},
 	{"promotion by the batch", cfd_promote_wanted, cfd_promote_pass},
-	/* Needs the sorts: a plan does not end early below a sort by ranks. */
+	/* These need the sorts: a plan does not end early below a sort by ranks. */
+	{"comparisons with subqueries", cfd_subquery_wanted, cfd_subquery_pass},
 	{"tokens of hash keys", cfd_tokens_wanted, cfd_tokens_pass},
 	/* Must be last: later passes must not change what is below joins. */
 	{"lookups by the batch", cfd_lookup_wanted, cfd_lookup_pass},
@@ -176,6 +178,7 @@ cfd_planner_init(void)
 	cfd_aggregate_init();
 	cfd_sort_init();
 	cfd_promote_init();
+	cfd_subquery_init();
 	cfd_tokens_init();
 	cfd_lookup_init();
 	previous_planner = planner_hook;

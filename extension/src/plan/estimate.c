@@ -5,7 +5,7 @@
  * The bounds of a histogram are in order. Hence the position of a value among
  * them, which PostgreSQL finds by bisection, gives the results of all tests.
  * Most common values are tested one by one. The tests of all comparisons of a
- * column are sent together with those of the first one. LIKE and other tests
+ * query are sent together with those of the first one. LIKE and other tests
  * that do not compare are made for all values of the statistics.
  *
  * Where the bisection comes to an end of the histogram, PostgreSQL compares the value with the column's
@@ -28,6 +28,7 @@
 #include "known/known.h"
 #include "plan/estimate.h"
 #include "plan/planning.h"
+#include "plan/tests.h"
 #include "program/registry.h"
 #include "value/types.h"
 #include "utils/array.h"
@@ -53,25 +54,6 @@ typedef enum Kind
 /* Smaller histograms are not tested for matches, nor are the bounds at the ends: matchingsel. */
 #define MATCHED_MIN 10
 
-/* Tests that an estimator will make; count 0 means none. */
-typedef struct Tests
-{
-	int			count;
-	const CfdFunction *function;
-	CfdFid		constant;
-	bool		constant_first;
-	CfdFid	   *values;
-	int			histogram;		/* the first of them that is a bound of the histogram */
-} Tests;
-
-/* The tests of all conditions on a column that this planning has made last. */
-typedef struct CfdAsked
-{
-	const RelOptInfo *rel;
-	const Node *var;
-	const List *tests;
-} CfdAsked;
-
 /* What is assumed of a constant and the present ends of its column. */
 typedef struct Ends
 {
@@ -79,23 +61,16 @@ typedef struct Ends
 	uint16		comparison;
 	CfdFid		constant;
 	uint8		possible;		/* any order: nothing is assumed */
-	const CfdAsked *asked;		/* what to ask about an end then, or NULL */
+	bool		ask;			/* nothing is assumed of an end until it was asked about */
+	const RelOptInfo *rel;		/* the column */
+	const Node *var;
 } Ends;
 
 static Ends ends;
 
-/* Tests sent in one message, all with the same function. */
-typedef struct Message
-{
-	const CfdFunction *function;
-	int			rows;
-	CfdRequest	request;
-	struct Message *next;
-} Message;
-
 /* Adds the values of a statistics slot, if there are so many, without some at each end. */
 static void
-add_values(Tests *made, HeapTuple statistics, int kind, int least, int ends)
+add_values(CfdTests *made, HeapTuple statistics, int kind, int least, int ends)
 {
 	AttStatsSlot slot;
 
@@ -113,7 +88,7 @@ add_values(Tests *made, HeapTuple statistics, int kind, int least, int ends)
  * 0 if there are none or too few.
  */
 static void
-cfd_estimate_describe(Tests *made, Kind kind, Oid operator, bool column_first, Node *other, HeapTuple statistics)
+cfd_estimate_describe(CfdTests *made, Kind kind, Oid operator, bool column_first, Node *other, HeapTuple statistics)
 {
 	const CfdFunction *function;
 
@@ -141,135 +116,6 @@ cfd_estimate_describe(Tests *made, Kind kind, Oid operator, bool column_first, N
 		made->count = 0;
 }
 
-/* ---------- round trips ---------- */
-
-static void
-send_message(Message *message, const List *tests)
-{
-	CfdWireDeclassify body = {
-		.program = message->function->signature,.rows = message->rows,.columns = 2
-	};
-	Size		column = sizeof(CfdFid) * message->rows;
-	CfdFid	   *fids = palloc(2 * column);
-	CfdFid	   *first = fids;
-	CfdFid	   *second = fids + message->rows;
-	ListCell   *cell;
-
-	foreach(cell, tests)
-	{
-		const Tests *made = lfirst(cell);
-
-		if (made->function != message->function)
-			continue;
-		for (int i = 0; i < made->count; i++)
-		{
-			*first++ = made->constant_first ? made->constant : made->values[i];
-			*second++ = made->constant_first ? made->values[i] : made->constant;
-		}
-	}
-	cfd_request(&message->request, CFD_KIND_DECLASSIFY, &body, sizeof(body), fids, 2 * column, message->rows);
-}
-
-/* Answers live as long as the planning, or as a call of an estimator outside of it. */
-static CfdScopeName
-scope_of_tests(void)
-{
-	return cfd_planning != NULL ? CFD_SCOPE_PLANNING : CFD_SCOPE_ESTIMATE;
-}
-
-/* Under which signature, and as which orders, the results of a function are known. */
-static uint16
-comparison_of(const CfdFunction *function)
-{
-	return function->holds != 0 ? function->second : function->signature;
-}
-
-static uint8
-orders_of(const CfdFunction *function)
-{
-	return function->holds != 0 ? function->holds : CFD_ORDER_HOLDS;
-}
-
-/*
- * Stores whether a test holds. Any other answer, as for a value that no longer
- * exists, is ignored.
- */
-static void
-put_answer(CfdScope *scope, const Tests *made, CfdFid value, char answer)
-{
-	uint8		holds = orders_of(made->function);
-
-	if (answer == 0 || answer == 1)
-		cfd_known_put_order(scope, comparison_of(made->function), made->constant_first ? made->constant : value,
-							made->constant_first ? value : made->constant,
-							answer == 1 ? holds : CFD_ORDER_ANY & ~holds);
-}
-
-static void
-cfd_estimate_take_answer(Message *message, const List *tests)
-{
-	uint32		length;
-	const char *answer = cfd_await(&message->request, &length);
-	ListCell   *cell;
-
-	if (length != (uint32) message->rows)
-		cfd_violation("declassified results have the wrong length");
-	foreach(cell, tests)
-	{
-		const Tests *made = lfirst(cell);
-
-		if (made->function != message->function)
-			continue;
-		for (int i = 0; i < made->count; i++)
-			put_answer(&cfd_known[scope_of_tests()], made, made->values[i], *answer++);
-	}
-}
-
-/*
- * Makes the tests: one message per function, all sent before the first answer
- * is awaited.
- */
-static void
-make_tests(const List *tests)
-{
-	MemoryContext own = AllocSetContextCreate(CurrentMemoryContext, "Confide estimates", ALLOCSET_SMALL_SIZES);
-	MemoryContext before = CurrentMemoryContext;
-	Message    *messages = NULL;
-	Message    *message;
-	ListCell   *cell;
-
-	Assert(tests != NIL);
-	foreach(cell, tests)
-	{
-		const Tests *made = lfirst(cell);
-
-		for (message = messages; message != NULL; message = message->next)
-		{
-			if (message->function == made->function)
-				break;
-		}
-		MemoryContextSwitchTo(own);
-		if (message == NULL)
-		{
-			message = palloc0(sizeof(Message));
-			cfd_request_init(&message->request);
-			message->function = made->function;
-			message->next = messages;
-			messages = message;
-		}
-		message->rows += made->count;
-		MemoryContextSwitchTo(before);
-	}
-	MemoryContextSwitchTo(own);
-	cfd_hold();
-	for (message = messages; message != NULL; message = message->next)
-		send_message(message, tests);
-	for (message = messages; message != NULL; message = message->next)
-		cfd_estimate_take_answer(message, tests);
-	MemoryContextSwitchTo(before);
-	MemoryContextDelete(own);
-}
-
 /* ---------- other conditions on the column ---------- */
 
 static bool
@@ -287,43 +133,26 @@ kind_of(Oid operator, Kind *kind)
 	return true;
 }
 
+/* Whether a test is one that this planning has made of a column's conditions. */
 static bool
-test_known(const Tests *made, int number, bool *holds)
+is_about(const CfdTests *made, const RelOptInfo *rel, const Node *var)
 {
-	CfdFid		value = made->values[number];
-
-	return cfd_known_test(comparison_of(made->function), orders_of(made->function),
-						  made->constant_first ? made->constant : value,
-						  made->constant_first ? value : made->constant, holds);
-}
-
-/* Whether all of these tests have known results. */
-static bool
-tests_known(const Tests *made)
-{
-	for (int i = 0; i < made->count; i++)
-	{
-		bool		holds;
-
-		if (!test_known(made, i, &holds))
-			return false;
-	}
-	return true;
+	return made->rel == rel && equal(made->var, var);
 }
 
 /* Compares an end of a column with the constants of all ranges that were asked about. */
 static void
-ask_about_end(const CfdAsked *asked, CfdFid end)
+ask_about_end(const RelOptInfo *rel, const Node *var, CfdFid end)
 {
 	List	   *tests = NIL;
 	ListCell   *cell;
 
-	foreach(cell, asked->tests)
+	foreach(cell, cfd_planning->asked)
 	{
-		Tests	   *made = palloc(sizeof(Tests));
+		CfdTests	   *made = palloc(sizeof(CfdTests));
 
-		*made = *(const Tests *) lfirst(cell);
-		if (made->histogram == made->count)
+		*made = *(const CfdTests *) lfirst(cell);
+		if (made->histogram == made->count || !is_about(made, rel, var))
 			continue;
 		made->count = 1;
 		made->values = palloc(sizeof(CfdFid));
@@ -331,41 +160,53 @@ ask_about_end(const CfdAsked *asked, CfdFid end)
 		tests = lappend(tests, made);
 	}
 	if (list_length(tests) > 1)
-		make_tests(tests);
+		cfd_tests_make(tests);
 }
 
 static uint8
 assumed_order(const CfdSource *source, uint16 comparison, CfdFid a, CfdFid b)
 {
-	const CfdAsked *asked = ends.asked;
-
 	if (comparison != ends.comparison || b != ends.constant)
 		return CFD_ORDER_ANY;
-	if (asked == NULL)
+	if (!ends.ask)
 		return ends.possible;
-	ends.asked = NULL;			/* not again */
-	ask_about_end(asked, a);
+	ends.ask = false;			/* not again */
+	ask_about_end(ends.rel, ends.var, a);
 	return cfd_known_find_orders(comparison, a, b);
 }
 
 static void
-assume(const Tests *made, uint8 possible, const CfdAsked *asked)
+assume(const CfdTests *made, uint8 possible, const VariableStatData *asked)
 {
 	ends = (Ends) {
 		.source = {.kind = CFD_FACT_ORDER,.assumed = assumed_order},
-		.comparison = comparison_of(made->function),
+		.comparison = cfd_tests_comparison(made->function),
 		.constant = made->constant,
 		.possible = possible,
-		.asked = asked
+		.ask = asked != NULL,
+		.rel = asked != NULL ? asked->rel : NULL,
+		.var = asked != NULL ? asked->var : NULL
 	};
 	cfd_known_add_source(&cfd_known[CFD_SCOPE_ESTIMATE], &ends.source);
 }
 
+static bool
+was_asked(const VariableStatData *column)
+{
+	ListCell   *cell;
+
+	foreach(cell, cfd_planning != NULL ? cfd_planning->asked : NIL)
+	{
+		if (is_about(lfirst(cell), column->rel, column->var))
+			return true;
+	}
+	return false;
+}
+
 /* Where PostgreSQL's bisection comes to an end of the histogram, that bound stands for the column's end. */
 static void
-assume_end(const Tests *made, const VariableStatData *column)
+assume_end(const CfdTests *made, const VariableStatData *column)
 {
-	const CfdAsked *asked = cfd_planning != NULL ? cfd_planning->asked : NULL;
 	int			bounds = made->count - made->histogram;
 	int			low = 0;
 	int			high = bounds;
@@ -373,17 +214,17 @@ assume_end(const Tests *made, const VariableStatData *column)
 	bool		last;
 
 	/* Of a histogram with two bounds PostgreSQL looks for both ends. */
-	if (bounds < 3 || !test_known(made, made->histogram, &first) || !test_known(made, made->count - 1, &last))
+	if (bounds < 3 || !cfd_test_known(made, made->histogram, &first) || !cfd_test_known(made, made->count - 1, &last))
 		return;
-	if (first == last && asked != NULL && asked->rel == column->rel && equal(asked->var, column->var))
-		assume(made, CFD_ORDER_ANY, asked);
+	if (first == last && was_asked(column))
+		assume(made, CFD_ORDER_ANY, column);
 	while (first != last && low < high)
 	{
 		int			probe = (low + high) / 2;
-		uint8		where = orders_of(made->function);
+		uint8		where = cfd_tests_orders(made->function);
 		bool		holds;
 
-		if (!test_known(made, made->histogram + probe, &holds))
+		if (!cfd_test_known(made, made->histogram + probe, &holds))
 			return;
 		if (probe == 0 || probe == bounds - 1)
 		{
@@ -397,26 +238,45 @@ assume_end(const Tests *made, const VariableStatData *column)
 	}
 }
 
+static bool
+are_listed(const CfdTests *made, const List *tests)
+{
+	ListCell   *cell;
+
+	foreach(cell, tests)
+	{
+		const CfdTests *other = lfirst(cell);
+
+		if (other->function == made->function && other->constant == made->constant && other->count == made->count &&
+			other->constant_first == made->constant_first && other->values[0] == made->values[0])
+			return true;
+	}
+	return false;
+}
+
 /* Adds the tests of a condition, if there are any and there is room. */
 static void
-add_test(const VariableStatData *column, Oid operator, bool column_first, Node *other,
+add_test(VariableStatData *column, Oid operator, bool column_first, Node *other,
 		 int *room, List **tests)
 {
-	Tests	   *made = palloc0(sizeof(Tests));
+	CfdTests	   *made = palloc0(sizeof(CfdTests));
 	Kind		kind;
 
-	if (!kind_of(operator, &kind))
+	/* PostgreSQL makes no tests if statistics must not be seen. */
+	if (!kind_of(operator, &kind) || !statistic_proc_security_check(column, get_opcode(operator)))
 		return;
 	cfd_estimate_describe(made, kind, operator, column_first, other, column->statsTuple);
-	if (made->count == 0 || made->count > *room || tests_known(made))
+	if (made->count == 0 || made->count > *room || are_listed(made, *tests) || cfd_tests_known(made))
 		return;
 	*room -= made->count;
+	made->rel = column->rel;
+	made->var = column->var;
 	*tests = lappend(*tests, made);
 }
 
 /* Adds the tests of an array's elements, as if each were a condition. */
 static void
-add_elements(const VariableStatData *column, const ScalarArrayOpExpr *clause,
+add_elements(VariableStatData *column, const ScalarArrayOpExpr *clause,
 			 int *room, List **tests)
 {
 	const Const *array = lsecond(clause->args);
@@ -425,7 +285,7 @@ add_elements(const VariableStatData *column, const ScalarArrayOpExpr *clause,
 	bool	   *nulls;
 	int			count;
 
-	if (!equal(linitial(clause->args), column->var) || !IsA(array, Const) || array->constisnull)
+	if (!IsA(array, Const) || array->constisnull)
 		return;
 	type = get_element_type(array->consttype);
 	if (cfd_type_code(type) == 0)
@@ -438,58 +298,9 @@ add_elements(const VariableStatData *column, const ScalarArrayOpExpr *clause,
 }
 
 /*
- * Adds the tests for what these clauses and their arms state about a column,
- * as far as there is room.
- */
-static void
-add_tests(const VariableStatData *column, const List *clauses, int *room, List **tests)
-{
-	ListCell   *cell;
-
-	foreach(cell, clauses)
-	{
-		OpExpr	   *clause = (OpExpr *) cfd_clause_of(lfirst(cell));
-		bool		column_first;
-
-		if (is_andclause(clause) || is_orclause(clause))
-			add_tests(column, ((BoolExpr *) clause)->args, room, tests);
-		if (IsA(clause, ScalarArrayOpExpr))
-			add_elements(column, (ScalarArrayOpExpr *) clause, room, tests);
-		if (!IsA(clause, OpExpr) || list_length(clause->args) != 2)
-			continue;
-		column_first = IsA(lsecond(clause->args), Const);
-		if (equal(column_first ? linitial(clause->args) : lsecond(clause->args), column->var))
-			add_test(column, clause->opno, column_first,
-					 column_first ? lsecond(clause->args) : linitial(clause->args), room, tests);
-	}
-}
-
-/*
- * Makes the tests of all simple conditions on a column, also of those within conditions of a join, whose arms PostgreSQL
- * estimates before it takes from them what is about one table.
- */
-static void
-make_all_tests(const VariableStatData *column)
-{
-	List	   *tests = NIL;
-	int			room = TESTS_MAX;
-	MemoryContext before = MemoryContextSwitchTo(GetMemoryChunkContext(column->rel));
-
-	add_tests(column, column->rel->baserestrictinfo, &room, &tests);
-	add_tests(column, column->rel->joininfo, &room, &tests);
-	if (tests != NIL)
-	{
-		cfd_planning->asked = palloc(sizeof(CfdAsked));
-		*cfd_planning->asked = (CfdAsked) {.rel = column->rel,.var = column->var,.tests = tests};
-	}
-	MemoryContextSwitchTo(before);
-	if (tests != NIL)
-		make_tests(tests);
-}
-
-/*
- * Whether a column is compared with a long list, of which each element is estimated by itself. To ask
- * about all of them would take longer than the query, and declassify more.
+ * Whether a column is compared with a long list. Each element is estimated
+ * separately. Asking about all of them would take longer than the query, and
+ * declassify more.
  */
 static bool
 has_long_list(const VariableStatData *column)
@@ -514,6 +325,71 @@ has_long_list(const VariableStatData *column)
 	return false;
 }
 
+/* Adds the tests of a comparison of a column with a constant, or with the elements of a list. */
+static void
+add_comparison(PlannerInfo *root, const OpExpr *clause, int *room, List **tests)
+{
+	Node	   *left = linitial(clause->args);
+	Node	   *right = lsecond(clause->args);
+	bool		column_first = IsA(right, Const);
+	VariableStatData column;
+
+	if (column_first == IsA(left, Const))
+		return;
+	examine_variable(root, column_first ? left : right, 0, &column);
+	if (column.rel != NULL && HeapTupleIsValid(column.statsTuple) && !has_long_list(&column))
+	{
+		if (IsA(clause, ScalarArrayOpExpr))
+			add_elements(&column, (const ScalarArrayOpExpr *) clause, room, tests);
+		else
+			add_test(&column, clause->opno, column_first, column_first ? right : left, room, tests);
+	}
+	ReleaseVariableStats(column);
+}
+
+/* Adds the tests for what these clauses and their arms state about columns, as far as there is room. */
+static void
+add_tests(PlannerInfo *root, const List *clauses, int *room, List **tests)
+{
+	ListCell   *cell;
+
+	foreach(cell, clauses)
+	{
+		Node	   *clause = cfd_clause_of(lfirst(cell));
+
+		if (is_andclause(clause) || is_orclause(clause))
+			add_tests(root, ((BoolExpr *) clause)->args, room, tests);
+		if ((IsA(clause, OpExpr) || IsA(clause, ScalarArrayOpExpr)) && list_length(((OpExpr *) clause)->args) == 2)
+			add_comparison(root, (OpExpr *) clause, room, tests);
+	}
+}
+
+/*
+ * Makes the tests of all simple conditions of a query, also of those within conditions of joins, whose arms PostgreSQL
+ * estimates before it takes from them what is about one table.
+ */
+static void
+make_all_tests(PlannerInfo *root)
+{
+	List	   *tests = NIL;
+	int			room = TESTS_MAX;
+	MemoryContext before = MemoryContextSwitchTo(cfd_planning->context);
+
+	for (int i = 1; i < root->simple_rel_array_size; i++)
+	{
+		const RelOptInfo *rel = root->simple_rel_array[i];
+
+		if (rel == NULL || rel->reloptkind != RELOPT_BASEREL)
+			continue;
+		add_tests(root, rel->baserestrictinfo, &room, &tests);
+		add_tests(root, rel->joininfo, &room, &tests);
+	}
+	cfd_planning->asked = list_concat(cfd_planning->asked, tests);
+	MemoryContextSwitchTo(before);
+	if (tests != NIL)
+		cfd_tests_make(tests);
+}
+
 /*
  * Makes the tests that an estimator will need for a restriction clause, if it
  * is a simple one.
@@ -521,7 +397,7 @@ has_long_list(const VariableStatData *column)
 static void
 test_beforehand(FunctionCallInfo fcinfo, Kind kind)
 {
-	Tests		made = {0};
+	CfdTests		made = {0};
 	PlannerInfo *root = (PlannerInfo *) PG_GETARG_POINTER(0);
 	List	   *args = (List *) PG_GETARG_POINTER(2);
 	VariableStatData column;
@@ -537,12 +413,12 @@ test_beforehand(FunctionCallInfo fcinfo, Kind kind)
 	if (made.count > 0 && kind != OF_MATCH && column.rel != NULL && has_long_list(&column))
 	{
 		for (int i = 0; i < made.count; i++)
-			put_answer(&cfd_known[CFD_SCOPE_ESTIMATE], &made, made.values[i], 0);
+			cfd_tests_put(&cfd_known[CFD_SCOPE_ESTIMATE], &made, made.values[i], 0);
 	}
-	else if (made.count > 0 && cfd_planning != NULL && column.rel != NULL && !tests_known(&made))
-		make_all_tests(&column);
-	if (made.count > 0 && !tests_known(&made))
-		make_tests(list_make1(&made));
+	else if (made.count > 0 && cfd_planning != NULL && column.rel != NULL && !cfd_tests_known(&made))
+		make_all_tests(root);
+	if (made.count > 0 && !cfd_tests_known(&made))
+		cfd_tests_make(list_make1(&made));
 	if (made.count > 0 && kind == OF_RANGE)
 		assume_end(&made, &column);
 	ReleaseVariableStats(column);

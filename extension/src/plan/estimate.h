@@ -3,10 +3,10 @@
  *	  Selectivity of conditions on protected columns.
  *
  * PostgreSQL's own estimators do the work. Before they run, one round trip
- * tests all values of the column's statistics for all simple conditions on the
- * column.
+ * tests all values of the columns' statistics for all simple conditions of the
+ * query.
  *
- * Invariant: only tests that the estimators make themselves, or that follow
+ * Invariant: only tests that the estimators of the query's conditions make, or that follow
  * from those, are stored; nothing is stored beyond the planning of the query.
  */
 #ifndef CFD_PLAN_ESTIMATE_H

@@ -11,6 +11,7 @@
 #define CFD_PLAN_PLANNING_H
 
 #include "postgres.h"
+#include "nodes/pg_list.h"
 
 typedef struct CfdQuals CfdQuals;
 
@@ -19,7 +20,7 @@ typedef struct CfdPlanning
 	int			options;		/* CURSOR_OPT_* */
 	MemoryContext context;		/* memory context that lives as long as the planning */
 	CfdQuals   *quals;			/* compiled quals (quals.c) */
-	struct CfdAsked *asked;		/* tests made for a column's conditions (estimate.c) */
+	List	   *asked;			/* tests made for the conditions of the query (estimate.c) */
 } CfdPlanning;
 
 /* NULL if no planning is in progress. */

@@ -1031,6 +1031,15 @@ messages! {
         number: u64,
     };
 
+    /// Stores the results of an aggregation without keys, which is one group, in consecutive
+    /// slots: NULL where an aggregate has none. Whether it has is told to nobody.
+    AggregateStore = 91, body {
+        /// Its handle.
+        handle: u32 => 4 zeros,
+        /// FID of the first result.
+        first: Fid,
+    };
+
     /// Stores the values of a batch ([`crate::envelope::FLAG_BATCH`]) in consecutive slots. A
     /// value that cannot be read is poisoned, the others are stored.
     PutBatch = 93, body<'a> {

@@ -258,6 +258,16 @@ impl Aggregation {
         Ok(fetched)
     }
 
+    /// Finishes the only group, of which nothing is told: results are stored in slots starting
+    /// with `first`.
+    pub fn store(&mut self, tools: Tools<'_>, first: Fid) -> Result<(), Failure> {
+        if !self.plan.keys.is_empty() || self.plan.having.is_some() {
+            return Err(misfit("Its groups are not one.").into());
+        }
+        self.fetched = 0;
+        self.fetch(tools, first, 1, &[]).map(drop)
+    }
+
     fn fetch_part(
         &self,
         tools: Tools<'_>,

@@ -178,6 +178,23 @@ impl Connection {
         })
     }
 
+    pub(super) fn aggregate_store(&mut self, body: &body::AggregateStore) -> Result<(), Failure> {
+        let first = body.first;
+        self.space.own_arena(first.partition())?;
+        self.with_aggregation(body.handle, |this, aggregation| {
+            let asked = this.authorise(aggregation.label, aggregation.families);
+            let tools = this
+                .tools()
+                .labelled(this.label_if_bound(aggregation.label));
+            let stored = asked.and_then(|()| aggregation.store(tools, first));
+            if let Err(failure) = &stored {
+                let results = aggregation.plan().stored();
+                this.space.poison(first, results, failure);
+            }
+            stored
+        })
+    }
+
     /// Appends a column: a list, or, if `nulls` is given, unprotected values.
     fn answer_column(&mut self, values: impl ExactSizeIterator<Item = u64>, nulls: Option<&[u8]>) {
         let form = match nulls {

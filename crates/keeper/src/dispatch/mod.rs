@@ -400,6 +400,7 @@ impl Connection {
             Kind::AggregateReset => self.aggregate_reset(take(body)?),
             Kind::AggregateForget => self.aggregate_forget(take(body)?),
             Kind::AggregateMerge => self.aggregate_merge(take(body)?),
+            Kind::AggregateStore => self.aggregate_store(&take(body)?),
             Kind::ProgramForget => self.program_forget(take(body)?),
             Kind::PartitionDrop => self.partition_drop(take(body)?),
             Kind::Settings => self.settings(take(body)?),

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 mod having;
 mod hostile;
 mod merged;
+mod untold;
 
 /// Writes a registration.
 #[derive(Default)]

@@ -22,6 +22,7 @@
 #include "postgres.h"
 #include "nodes/extensible.h"
 #include "nodes/pathnodes.h"
+#include "nodes/plannodes.h"
 
 /*
  * Members of custom_private. Expressions refer to the child's output
@@ -36,6 +37,7 @@ enum
 	CFD_AGG_HAVING,				/* quals on groups, evaluated in the keeper */
 	CFD_AGG_STAGE,				/* a CfdAggregateStage */
 	CFD_AGG_SHARE,				/* number of aggregations that share the memory */
+	CFD_AGG_KEPT,				/* whether the keeper keeps the results, which may be NULL, untold */
 	CFD_AGG_MEMBERS
 };
 
@@ -57,6 +59,18 @@ extern void cfd_aggregate_paths(PlannerInfo *root, UpperRelationKind stage, RelO
 								void *extra);
 /* Whether values of the type are equal exactly if their Datums are. */
 extern bool cfd_is_raw_type(Oid type);
+/* Whether a finished plan is such a node, or the workers' part of it. */
+extern bool cfd_is_aggregate(const Plan *plan);
+/*
+ * Whether the plan's only result is made by an aggregation in the keeper, and by nothing that must know whether it is
+ * NULL.
+ */
+extern bool cfd_aggregate_can_keep(const Plan *plan);
+/*
+ * Has the keeper keep the result: the plan returns a FID that may stand for
+ * NULL. Only for what passes it on to the keeper.
+ */
+extern void cfd_aggregate_keep(Plan *plan);
 /* execute.c */
 extern Node *cfd_aggregate_create_state(CustomScan *plan);
 extern Node *cfd_partial_create_state(CustomScan *plan);

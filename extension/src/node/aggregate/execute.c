@@ -37,6 +37,7 @@ cfd_aggregate_begin(CustomScanState *node, EState *estate, int eflags)
 	node->custom_ps = list_make1(child);
 	state->stage = intVal(list_nth(plan->custom_private, CFD_AGG_STAGE));
 	state->share = intVal(list_nth(plan->custom_private, CFD_AGG_SHARE));
+	state->kept = intVal(list_nth(plan->custom_private, CFD_AGG_KEPT));
 	cfd_aggregate_describe(state, plan);
 	if (having != NIL)
 	{

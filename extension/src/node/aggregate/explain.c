@@ -56,6 +56,8 @@ cfd_aggregate_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	if (state->stage != CFD_AGG_PARTIAL)
 		explain_keys(state, ancestors, es);
 	explain_programs(state, es);
+	if (state->kept)
+		ExplainPropertyText("Result", "not told", es);
 	/* A worker's counters are lost when it exits. */
 	if (!es->analyze || state->stage == CFD_AGG_PARTIAL)
 		return;

@@ -65,6 +65,28 @@ put_having_constants(AggregateState *state, StringInfo body)
 	}
 }
 
+/* Has the keeper store the results of the only group, of which it tells nothing. */
+static void
+store_untold(AggregateState *state)
+{
+	CfdWireAggregateStore body = {.handle = state->handle};
+
+	cfd_begin();
+	cfd_aggregate_check(state);
+	body.first = cfd_new_slots(CFD_STATEMENT, state->stored);
+	cfd_send(CFD_KIND_AGGREGATE_STORE, &body, sizeof(body), NULL, 0);
+	cfd_after_operation();
+	for (int i = 0; i < state->output_count; i++)
+	{
+		state->outputs[i].untold = body.first + i;
+		state->outputs[i].values = &state->outputs[i].untold;
+	}
+	state->flags = 0;
+	state->group_count = 1;
+	state->group = 0;
+	state->total_groups++;
+}
+
 static void
 cfd_groups_fetch(AggregateState *state)
 {
@@ -151,7 +173,9 @@ cfd_aggregate_next(ScanState *node)
 		if (state->group < state->group_count)
 			return put_group(state, node->ss_ScanTupleSlot);
 		CHECK_FOR_INTERRUPTS();
-		if (state->flags & CFD_AGGREGATION_MORE)
+		if ((state->flags & CFD_AGGREGATION_MORE) && state->kept)
+			store_untold(state);
+		else if (state->flags & CFD_AGGREGATION_MORE)
 			cfd_groups_fetch(state);
 		else if (!next_pass(state))
 			state->done = true;

@@ -12,6 +12,7 @@
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "plan/whole.h"
+#include "program/registry.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "utils/guc.h"
@@ -194,6 +195,7 @@ cfd_aggregate_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *t
 		having = (List *) over(scan->custom_scan_tlist, INDEX_VAR, lthird(path->custom_private));
 	scan->custom_private = lappend(scan->custom_private, having);
 	scan->custom_private = list_concat(scan->custom_private, list_copy_tail(path->custom_private, 5));
+	scan->custom_private = lappend(scan->custom_private, makeInteger(false));
 	/* PostgreSQL finds the parameters that a node depends on in custom_exprs. */
 	scan->custom_exprs = params_of((Node *) scan->custom_private);
 	scan->scan.plan.targetlist = tlist;
@@ -202,6 +204,78 @@ cfd_aggregate_plan(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *t
 	scan->flags = path->flags;
 	scan->methods = stage == CFD_AGG_PARTIAL ? &partial_methods : &scan_methods;
 	return &scan->scan.plan;
+}
+
+/* ---------- results that stay in the keeper ---------- */
+
+bool
+cfd_is_aggregate(const Plan *plan)
+{
+	return IsA(plan, CustomScan) && (((const CustomScan *) plan)->methods == &scan_methods ||
+									 ((const CustomScan *) plan)->methods == &partial_methods);
+}
+
+/* Whether an expression over results does more than to have the keeper compute NULL from NULL. */
+static bool
+needs_to_know(Node *node)
+{
+	const CfdFunction *function;
+	List	   *args;
+	ListCell   *cell;
+
+	switch (nodeTag(node))
+	{
+		case T_Var:
+		case T_Const:
+		case T_Param:
+			return false;
+		case T_RelabelType:
+			return needs_to_know((Node *) ((RelabelType *) node)->arg);
+		case T_FuncExpr:
+			function = cfd_function(((FuncExpr *) node)->funcid);
+			args = ((FuncExpr *) node)->args;
+			break;
+		case T_OpExpr:
+			function = cfd_function(((OpExpr *) node)->opfuncid);
+			args = ((OpExpr *) node)->args;
+			break;
+		default:
+			return true;
+	}
+	if (function == NULL || (function->call != CFD_CALL_EVAL && function->call != CFD_CALL_UNIT &&
+							 function->call != CFD_CALL_TYPMOD))
+		return true;
+	foreach(cell, args)
+	{
+		if (needs_to_know(lfirst(cell)))
+			return true;
+	}
+	return false;
+}
+
+bool
+cfd_aggregate_can_keep(const Plan *plan)
+{
+	const CustomScan *scan = (const CustomScan *) plan;
+	ListCell   *cell;
+
+	if (!cfd_is_aggregate(plan) || plan->qual != NIL || list_length(plan->targetlist) != 1 ||
+		intVal(list_nth(scan->custom_private, CFD_AGG_STAGE)) != CFD_AGG_WHOLE ||
+		list_nth(scan->custom_private, CFD_AGG_KEYS) != NIL || list_nth(scan->custom_private, CFD_AGG_HAVING) != NIL)
+		return false;
+	foreach(cell, (List *) list_nth(scan->custom_private, CFD_AGG_CALLS))
+	{
+		/* A count is told. */
+		if (intVal(linitial((List *) lfirst(cell))) == 0)
+			return false;
+	}
+	return !needs_to_know((Node *) linitial_node(TargetEntry, plan->targetlist)->expr);
+}
+
+void
+cfd_aggregate_keep(Plan *plan)
+{
+	list_nth_cell(((CustomScan *) plan)->custom_private, CFD_AGG_KEPT)->ptr_value = makeInteger(true);
 }
 
 void

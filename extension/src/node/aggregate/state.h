@@ -72,6 +72,7 @@ typedef struct Output
 	bool		cell;			/* returned as a loose cell */
 	const CfdWireU64 *values;	/* of the fetched groups */
 	const uint8 *nulls;			/* raw: NULL flags */
+	CfdWireU64	untold;			/* where the keeper has stored the only result */
 } Output;
 
 typedef struct AggregateState
@@ -92,6 +93,7 @@ typedef struct AggregateState
 	Output	   *outputs;
 	int			output_count;
 	int			stored;
+	bool		kept;			/* the keeper keeps the results untold */
 	bool		evaluates;		/* some column is an expression */
 	CfdDriver	driver;			/* reads the rows of a pass */
 

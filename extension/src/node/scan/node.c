@@ -404,7 +404,8 @@ begin_driver(CfdScanState *state, PlanState *child, const bool *kept, int column
 	driver->methods = state->loop != NULL ? &cfd_scan_pairs_driver : &cfd_scan_driver;
 	driver->child = child;
 	driver->last_attribute = last_needed(state, kept, columns);
-	driver->first_rows = CFD_BATCH_FIRST_ROWS;
+	/* A join may want a single row before it knows whether there are others to join. */
+	driver->first_rows = outerPlanState(state) != NULL ? 1 : CFD_BATCH_FIRST_ROWS;
 	driver->node = &state->css.ss.ps;
 	driver->reads_ahead = true;
 	driver->asks_ahead = state->wanted == 0;
@@ -412,18 +413,32 @@ begin_driver(CfdScanState *state, PlanState *child, const bool *kept, int column
 	cfd_driver_begin(driver);
 }
 
+/*
+ * Where a node was inserted into the finished plan (cfd_scan_over), the child is
+ * its outer plan.
+ */
+static PlanState *
+begin_child(CustomScanState *node, EState *estate, int eflags)
+{
+	CustomScan *scan = (CustomScan *) node->ss.ps.plan;
+
+	if (outerPlan(scan) != NULL)
+		return outerPlanState(node) = ExecInitNode(outerPlan(scan), estate, eflags);
+	node->custom_ps = list_make1(ExecInitNode(linitial(scan->custom_plans), estate, eflags));
+	return linitial(node->custom_ps);
+}
+
 static void
 cfd_scan_begin(CustomScanState *node, EState *estate, int eflags)
 {
 	CfdScanState *state = (CfdScanState *) node;
 	CustomScan *scan = (CustomScan *) node->ss.ps.plan;
-	PlanState  *child = ExecInitNode(linitial(scan->custom_plans), estate, eflags);
+	PlanState  *child = begin_child(node, estate, eflags);
 	TupleDesc	rows = ExecGetResultType(child);
 	Lift		lifted = {.state = state,.columns = rows->natts};
 	List	   *targets;
 	bool	   *kept;
 
-	node->custom_ps = list_make1(child);
 	state->loop = cfd_pairs_begin(child);
 	state->project_inputs = cfd_compiler_with_lists();
 	if (scan->custom_exprs != NIL)
@@ -510,7 +525,7 @@ forget_batches(CfdScanState *state)
 static void
 cfd_scan_rescan(CustomScanState *node)
 {
-	PlanState  *child = linitial(node->custom_ps);
+	PlanState  *child = ((CfdScanState *) node)->driver.child;
 
 	forget_batches((CfdScanState *) node);
 	if (node->ss.ps.chgParam != NULL)
@@ -523,7 +538,7 @@ static void
 end_scan(CustomScanState *node)
 {
 	forget_batches((CfdScanState *) node);
-	ExecEndNode(linitial(node->custom_ps));
+	ExecEndNode(((CfdScanState *) node)->driver.child);
 }
 
 static const CustomExecMethods exec_methods = {

@@ -408,6 +408,37 @@ cfd_scan_with(const PlannerInfo *root, Relids relids, CustomScan *scan, Plan *ch
 	return &scan->scan.plan;
 }
 
+Plan *
+cfd_scan_over(Plan *child, List *targets, List *quals, const CfdProgram *program)
+{
+	CustomScan *scan = makeNode(CustomScan);
+	Plan	   *plan = &scan->scan.plan;
+	ListCell   *cell;
+
+	plan->startup_cost = child->startup_cost;
+	plan->total_cost = child->total_cost;
+	plan->plan_rows = child->plan_rows;
+	plan->plan_width = child->plan_width;
+	CFD_DISABLED_AS(plan, child);
+	plan->parallel_safe = child->parallel_safe;
+	plan->extParam = bms_copy(child->extParam);
+	plan->allParam = bms_copy(child->allParam);
+	plan->targetlist = targets;
+	plan->lefttree = child;
+	foreach(cell, child->targetlist)
+	{
+		TargetEntry *entry = flatCopyTargetEntry(lfirst_node(TargetEntry, cell));
+
+		entry->expr = (Expr *) makeVarFromTargetEntry(OUTER_VAR, entry);
+		scan->custom_scan_tlist = lappend(scan->custom_scan_tlist, entry);
+	}
+	scan->custom_exprs = list_make2(quals, cfd_program_inputs(program));
+	scan->custom_private = list_make2(makeBoolean(false), cfd_program_list(program));
+	scan->flags = CUSTOMPATH_SUPPORT_PROJECTION;
+	scan->methods = &scan_methods;
+	return plan;
+}
+
 Path *
 cfd_scan_below(Path *path)
 {

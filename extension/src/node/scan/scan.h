@@ -28,6 +28,7 @@
 #include "postgres.h"
 #include "nodes/extensible.h"
 #include "nodes/pathnodes.h"
+#include "program/compile.h"
 
 /* Name in EXPLAIN. */
 #define CFD_SCAN_NAME "ConfideScan"
@@ -47,6 +48,11 @@ extern bool cfd_scan_suits(PlannerInfo *root, RelOptInfo *rel);
 extern Path *cfd_scan_below(Path *path);
 /* Completes a plan node whose quals are known. */
 extern Plan *cfd_scan_above(const PlannerInfo *root, Relids relids, CustomScan *scan, Plan *child, List *tlist);
+/*
+ * A node above a finished plan of which all rows will be read. Targets, quals and the inputs of
+ * their program refer to the plan's columns (INDEX_VAR).
+ */
+extern Plan *cfd_scan_over(Plan *child, List *targets, List *quals, const CfdProgram *program);
 extern Node *cfd_scan_create_state(CustomScan *scan);
 
 #endif

@@ -370,6 +370,18 @@ find_last_id(Place *place, Plan *plan)
 		find_last_id(place, lfirst(cell));
 }
 
+CfdTokensPlace
+cfd_tokens_place(PlannedStmt *statement)
+{
+	Place		place = {.statement = statement};
+	ListCell   *cell;
+
+	find_last_id(&place, statement->planTree);
+	foreach(cell, statement->subplans)
+		find_last_id(&place, lfirst(cell));
+	return place;
+}
+
 bool
 cfd_ends_early(const Plan *plan, bool inner, bool early)
 {
@@ -423,12 +435,9 @@ void
 cfd_tokens_pass(PlannedStmt *statement, int options)
 {
 	const int	cursor = CURSOR_OPT_SCROLL | CURSOR_OPT_NO_SCROLL | CURSOR_OPT_HOLD | CURSOR_OPT_FAST_PLAN;
-	Place		place = {.statement = statement};
+	Place		place = cfd_tokens_place(statement);
 	ListCell   *cell;
 
-	find_last_id(&place, statement->planTree);
-	foreach(cell, statement->subplans)
-		find_last_id(&place, lfirst(cell));
 	/*
 	 * A scan on which a cursor is positioned stays unchanged, so that it can
 	 * scroll backward.

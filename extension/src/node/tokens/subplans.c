@@ -25,6 +25,7 @@
 #include "node/scan/scan.h"
 #include "node/tokens/tokens.h"
 #include "optimizer/optimizer.h"
+#include "plan/given.h"
 #include "utils/fmgroids.h"
 
 typedef CfdTokensPlace Place;
@@ -121,12 +122,8 @@ subplan_of_targets(List *targets)
 	return NULL;
 }
 
-/*
- * Whether the plan's expressions refer only to the rows it reads, so that a
- * node above can take them over.
- */
-static bool
-can_give_up(const Plan *plan)
+bool
+cfd_can_give_up(const Plan *plan)
 {
 	switch (nodeTag(plan))
 	{
@@ -156,8 +153,8 @@ can_give_up(const Plan *plan)
 
 /* ---------- the subplan ---------- */
 
-static void
-renumber(Place *place, Plan *plan)
+void
+cfd_tokens_renumber(Place *place, Plan *plan)
 {
 	ListCell   *cell;
 
@@ -165,10 +162,10 @@ renumber(Place *place, Plan *plan)
 		return;
 	check_stack_depth();
 	plan->plan_node_id = ++place->last_id;
-	renumber(place, plan->lefttree);
-	renumber(place, plan->righttree);
+	cfd_tokens_renumber(place, plan->lefttree);
+	cfd_tokens_renumber(place, plan->righttree);
 	foreach(cell, cfd_other_children(plan))
-		renumber(place, lfirst(cell));
+		cfd_tokens_renumber(place, lfirst(cell));
 }
 
 static Expr *
@@ -190,7 +187,7 @@ look_up_token(Place *place, SubPlan *subplan, Expr *token, int number)
 	TargetEntry *target;
 	Plan	   *node;
 
-	renumber(place, plan);
+	cfd_tokens_renumber(place, plan);
 	node = cfd_tokens_node(place, plan, list_make1(with_column(lsecond(test->args), subplan)), number, false,
 						   CFD_TOKENS_ALL);
 	target = linitial_node(TargetEntry, node->targetlist);
@@ -213,69 +210,12 @@ look_up_token(Place *place, SubPlan *subplan, Expr *token, int number)
 
 /* ---------- plan whose rows are tested ---------- */
 
-/* What a plan returns to the node above it, and how that node refers to it. */
-typedef struct Columns
-{
-	List	   *given;			/* columns, and the result of the plan's own subplan */
-	int			own;			/* number of the plan's own subplan with tokens, or 0 */
-	int			varno;
-} Columns;
-
-static bool
-is_given(const Node *node, const Columns *columns)
-{
-	return IsA(node, Var) || (IsA(node, SubPlan) && ((const SubPlan *) node)->plan_id == columns->own);
-}
-
-static bool
-cfd_subplans_collect(Node *node, void *context)
-{
-	Columns    *columns = context;
-
-	if (node == NULL)
-		return false;
-	if (!is_given(node, columns))
-		return expression_tree_walker(node, cfd_subplans_collect, context);
-	columns->given = list_append_unique(columns->given, node);
-	return false;
-}
-
-static Node *
-renamed(Node *node, void *context)
-{
-	const Columns *columns = context;
-	ListCell   *cell;
-
-	if (node == NULL)
-		return NULL;
-	if (!is_given(node, columns))
-		return expression_tree_mutator(node, renamed, context);
-	foreach(cell, columns->given)
-	{
-		if (equal(lfirst(cell), node))
-			return (Node *) makeVar(columns->varno, foreach_current_index(cell) + 1, exprType(node), exprTypmod(node),
-									exprCollation(node), 0);
-	}
-	elog(ERROR, "column of a subplan's test not found");
-}
-
 static int
 own_subplan(const Plan *plan)
 {
 	if (!IsA(plan, CustomScan) || ((const CustomScan *) plan)->methods != &cfd_tokens_methods)
 		return 0;
 	return intVal(list_nth(((const CustomScan *) plan)->custom_private, CFD_TOKENS_SUBPLAN));
-}
-
-static List *
-targets_of(List *columns)
-{
-	List	   *targets = NIL;
-	ListCell   *cell;
-
-	foreach(cell, columns)
-		targets = lappend(targets, makeTargetEntry(copyObject(lfirst(cell)), foreach_current_index(cell) + 1, NULL, false));
-	return targets;
 }
 
 /*
@@ -287,21 +227,21 @@ targets_of(List *columns)
 static Plan *
 node_above(Place *place, Plan *plan, List *quals, bool early)
 {
-	Columns		columns = {NIL, own_subplan(plan), OUTER_VAR};
+	CfdGiven	columns = {NIL, own_subplan(plan), OUTER_VAR};
 	SubPlan    *subplan = quals != NIL ? subplan_of(linitial(quals)) : subplan_of_targets(plan->targetlist);
 	int			number = cfd_tokens_number(place);
 	Node	   *key;
 	List	   *targets;
 	Plan	   *node;
 
-	cfd_subplans_collect((Node *) plan->targetlist, &columns);
-	cfd_subplans_collect((Node *) quals, &columns);
-	key = renamed(linitial(((OpExpr *) subplan->testexpr)->args), &columns);
+	cfd_given_collect((Node *) plan->targetlist, &columns);
+	cfd_given_collect((Node *) quals, &columns);
+	key = cfd_given_renamed(linitial(((OpExpr *) subplan->testexpr)->args), &columns);
 	columns.varno = INDEX_VAR;
-	targets = (List *) renamed((Node *) plan->targetlist, &columns);
-	quals = (List *) renamed((Node *) quals, &columns);
+	targets = (List *) cfd_given_renamed((Node *) plan->targetlist, &columns);
+	quals = (List *) cfd_given_renamed((Node *) quals, &columns);
 	subplan = quals != NIL ? subplan_of(linitial(quals)) : subplan_of_targets(targets);
-	plan->targetlist = targets_of(columns.given);
+	plan->targetlist = cfd_given_targets(&columns);
 	look_up_token(place, subplan, cfd_subplans_token_of(plan), number);
 	node = cfd_tokens_node(place, plan, list_make1(key), number, false, early ? CFD_TOKENS_SOME : CFD_TOKENS_MOST);
 	list_nth_cell(((CustomScan *) node)->custom_private, CFD_TOKENS_SUBPLAN)->ptr_value = makeInteger(subplan->plan_id);
@@ -316,7 +256,7 @@ replace_subplans(Place *place, Plan *plan, bool early)
 {
 	int			at = 0;
 
-	if (!can_give_up(plan))
+	if (!cfd_can_give_up(plan))
 		return plan;
 	while (at < list_length(plan->qual))
 	{

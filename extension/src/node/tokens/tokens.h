@@ -76,8 +76,18 @@ extern bool cfd_has_effects(Plan *plan);
 extern bool cfd_ends_early(const Plan *plan, bool inner, bool early);
 /* Child plans other than the outer and inner one; NIL if there are none. */
 extern List *cfd_other_children(Plan *plan);
-/* subplans.c: returns the plan that replaces the statement's plan. */
+/* For the numbers of new nodes: what the statement has. */
+extern CfdTokensPlace cfd_tokens_place(PlannedStmt *statement);
+/* subplans.c */
+/* Returns the plan that replaces the statement's plan. */
 extern Plan *cfd_tokens_subplans(CfdTokensPlace *place, bool early);
+/*
+ * Whether the plan's expressions refer only to the rows it reads, so that a
+ * node above can take them over.
+ */
+extern bool cfd_can_give_up(const Plan *plan);
+/* Gives new numbers to the nodes of a copied plan. */
+extern void cfd_tokens_renumber(CfdTokensPlace *place, Plan *plan);
 /* cost.c */
 extern void cfd_tokens_join_paths(PlannerInfo *root, RelOptInfo *joined, RelOptInfo *outer, RelOptInfo *inner,
 								  JoinType type, JoinPathExtraData *extra);
