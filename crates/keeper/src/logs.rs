@@ -204,7 +204,7 @@ impl Log {
     /// primary.
     fn catch_up(&mut self, store: &Store, follows: bool) -> Result<(), Error> {
         let partition = store.get(self.partition).ok_or_else(store::unresolved)?;
-        let there = partition.statistics().ok_or_else(store::unresolved)?.live;
+        let there = partition.live().ok_or_else(store::unresolved)?;
         if there < self.size() {
             return Err(broken());
         }

@@ -27,7 +27,7 @@
 
 /* Numbers of a ledger table's own columns; none: it is not one. Of a table with partitions, too. */
 static Bitmapset *
-own_columns(Oid table)
+checks_own_columns(Oid table)
 {
 	static const char *const names[] = {"sn", "valid_from", "by"};
 	AttrNumber	numbers[lengthof(names)];
@@ -47,7 +47,7 @@ own_columns(Oid table)
 
 /* The first of these columns that a constraint refers to, if only by the whole row. */
 static const char *
-referred(Oid table, HeapTuple constraint, TupleDesc desc, const Bitmapset *columns)
+checks_referred(Oid table, HeapTuple constraint, TupleDesc desc, const Bitmapset *columns)
 {
 	bool		none;
 	Datum		value = heap_getattr(constraint, Anum_pg_constraint_conkey, desc, &none);
@@ -64,10 +64,10 @@ referred(Oid table, HeapTuple constraint, TupleDesc desc, const Bitmapset *colum
 }
 
 static void
-check_constraint(Oid table, HeapTuple constraint, TupleDesc desc, const Bitmapset *columns)
+checks_constraint(Oid table, HeapTuple constraint, TupleDesc desc, const Bitmapset *columns)
 {
 	Form_pg_constraint form = (Form_pg_constraint) GETSTRUCT(constraint);
-	const char *column = form->contype == CONSTRAINT_CHECK ? referred(table, constraint, desc, columns) : NULL;
+	const char *column = form->contype == CONSTRAINT_CHECK ? checks_referred(table, constraint, desc, columns) : NULL;
 
 	if (column != NULL)
 		ereport(ERROR,
@@ -79,7 +79,7 @@ check_constraint(Oid table, HeapTuple constraint, TupleDesc desc, const Bitmapse
 }
 
 static void
-check_table(Oid table, const Bitmapset *columns)
+checks_table(Oid table, const Bitmapset *columns)
 {
 	Relation	constraints = table_open(ConstraintRelationId, AccessShareLock);
 	ScanKeyData key;
@@ -89,13 +89,13 @@ check_table(Oid table, const Bitmapset *columns)
 	ScanKeyInit(&key, Anum_pg_constraint_conrelid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(table));
 	scan = systable_beginscan(constraints, ConstraintRelidTypidNameIndexId, true, NULL, 1, &key);
 	while (HeapTupleIsValid(constraint = systable_getnext(scan)))
-		check_constraint(table, constraint, RelationGetDescr(constraints), columns);
+		checks_constraint(table, constraint, RelationGetDescr(constraints), columns);
 	systable_endscan(scan);
 	table_close(constraints, AccessShareLock);
 }
 
 static bool
-adds_constraint(const Node *statement)
+checks_added(const Node *statement)
 {
 	ListCell   *cell;
 
@@ -116,16 +116,16 @@ cfd_ledger_refuse_checks(const Node *statement)
 	Oid			table;
 	ListCell   *cell;
 
-	if (!(IsA(statement, CreateStmt) || IsA(statement, AlterTableStmt)) || !adds_constraint(statement))
+	if (!(IsA(statement, CreateStmt) || IsA(statement, AlterTableStmt)) || !checks_added(statement))
 		return;
 	name = IsA(statement, CreateStmt) ? ((const CreateStmt *) statement)->relation : ((const AlterTableStmt *) statement)->relation;
 	CommandCounterIncrement();
 	table = RangeVarGetRelid(name, NoLock, true);
 	foreach(cell, OidIsValid(table) ? find_all_inheritors(table, NoLock, NULL) : NIL)
 	{
-		Bitmapset  *columns = own_columns(lfirst_oid(cell));
+		Bitmapset  *columns = checks_own_columns(lfirst_oid(cell));
 
 		if (columns != NULL)
-			check_table(lfirst_oid(cell), columns);
+			checks_table(lfirst_oid(cell), columns);
 	}
 }
