@@ -17,6 +17,7 @@
 #include "executor/executor.h"
 #include "ledger/ledger.h"
 #include "nodes/makefuncs.h"
+#include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -76,11 +77,27 @@ open_if_history(Oid oid, Relation table, LOCKMODE lock)
 	return NULL;
 }
 
+/* The history that was opened last, if the transaction has locked it already; otherwise NULL. */
+static Relation
+history_locked(Relation table, LOCKMODE lock)
+{
+	Oid			oid = cfd_columns(table)->history;
+	Relation	history = OidIsValid(oid) ? RelationIdGetRelation(oid) : NULL;
+
+	if (history == NULL || (CheckRelationLockedByMe(history, lock, false) && is_history_of(history, table)))
+		return history;
+	RelationClose(history);
+	return NULL;
+}
+
 Relation
 cfd_ledger_open_history(Relation table, LOCKMODE lock)
 {
-	Relation	history = open_if_history(cfd_columns(table)->history, table, lock);
+	Relation	history = history_locked(table, lock);
 
+	if (history != NULL)
+		return history;
+	history = open_if_history(cfd_columns(table)->history, table, lock);
 	if (history == NULL)
 		history = open_if_history(cfd_ledger_history(table), table, lock);
 	if (history == NULL)
