@@ -150,6 +150,21 @@ def test_history_and_its_key(account, dba, auditor, key):
     assert auditor.findings("account") == []
 
 
+def test_another_name(account, dba, auditor):
+    """A session that knows a table's history writes nothing into it once it has another name, and
+    finds it again. Bug: it goes by what it has seen."""
+    account.execute("UPDATE account SET note = 'b' WHERE id = 1")
+    ((history,),) = rows(dba, "SELECT 'account_history'::regclass::oid")
+    renamed = "UPDATE pg_class SET relname = %s WHERE oid = %s"
+    dba.execute(renamed, ("elsewhere", history))
+    with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+        account.execute("UPDATE account SET note = 'c' WHERE id = 1")
+    dba.execute(renamed, ("account_history", history))
+    account.execute("UPDATE account SET note = 'd' WHERE id = 1")
+    assert rows(account, "SELECT count(*) FROM account_history") == [(5,)]
+    assert auditor.findings("account") == []
+
+
 def test_refused(account, dba):
     """What would change or take away versions is refused, for a superuser as well."""
     for statement in [
