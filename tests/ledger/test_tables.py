@@ -126,9 +126,12 @@ def test_history_and_its_key(account, dba, auditor, key):
     assert rows(dba, indexes) == [(0,)]
     if key:
         account.execute("ALTER TABLE account_history ADD PRIMARY KEY (sn)")
-    dba.execute("CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'")
     dba.execute(
-        "CREATE TRIGGER nothing BEFORE INSERT ON account_history FOR EACH ROW EXECUTE FUNCTION nothing()"
+        "CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'"
+    )
+    dba.execute(
+        "CREATE TRIGGER nothing BEFORE INSERT ON account_history"
+        " FOR EACH ROW EXECUTE FUNCTION nothing()"
     )
     with account.transaction():
         account.execute("UPDATE account SET note = 'b' WHERE id = 1")

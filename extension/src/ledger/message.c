@@ -21,11 +21,8 @@
 #include "mb/pg_wchar.h"
 #include "session/channel.h"
 #include "utils/builtins.h"
-#include "utils/inval.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
-#include "utils/syscache.h"
 #include "utils/timestamp.h"
 
 /* Values longer than this are hashed here. */
