@@ -172,8 +172,6 @@ def test_another_table_in_its_place(deed, dba, auditor, tmp_path):
     dba.execute("DROP VIEW deed_ledger")
     dba.execute("UPDATE pg_class SET relname = 'aside_h' WHERE oid = 'deed_history'::regclass")
     dba.execute("UPDATE pg_type SET typname = 'aside_h' WHERE typname = 'deed_history'")
-    dba.execute("UPDATE pg_class SET relname = 'aside_p' WHERE oid = 'deed_history_pkey'::regclass")
-    dba.execute("UPDATE pg_constraint SET conname = 'aside_p' WHERE conname = 'deed_history_pkey'")
     deed.execute("CREATE TABLE deed (id int, what text, who text) WITH (confide.ledger = on)")
     deed.execute("INSERT INTO deed VALUES (1, 'nothing', 'else')")
     note = auditor.note("deed", "n", 3)

@@ -204,7 +204,7 @@ impl Log {
     /// primary.
     fn catch_up(&mut self, store: &Store, follows: bool) -> Result<(), Error> {
         let partition = store.get(self.partition).ok_or_else(store::unresolved)?;
-        let there = partition.statistics().ok_or_else(store::unresolved)?.live;
+        let there = partition.live().ok_or_else(store::unresolved)?;
         if there < self.size() {
             return Err(broken());
         }
@@ -408,13 +408,15 @@ impl Log {
             first: self.size(),
             count: 0,
         });
+        let mut entry = self.blank(Kind::Write, 0, 0, by);
+        entry.group = group.first;
         for doing in doings {
-            let entry = Entry {
-                group: group.first,
-                time: doing.time,
-                row: doing.row,
-                ..self.blank(doing.kind, doing.sn, doing.other, by)
-            };
+            entry.kind = doing.kind;
+            entry.settled = self.running();
+            entry.sn = doing.sn;
+            entry.other = doing.other;
+            entry.time = doing.time;
+            entry.row = doing.row;
             if let Err(error) = self.put(store, &entry, made) {
                 self.open.remove(&group.first);
                 self.notes.push((Kind::Void, group));
@@ -426,12 +428,17 @@ impl Log {
         Ok(group)
     }
 
-    fn blank(&self, kind: Kind, sn: u64, other: u64, by: &Author<'_>) -> Entry {
+    /// The first entry whose transaction may be running; without any, the next one.
+    fn running(&self) -> u64 {
         let open = self.open.keys().next().copied();
+        open.map_or(self.size(), |open| open.min(self.size()))
+    }
+
+    fn blank(&self, kind: Kind, sn: u64, other: u64, by: &Author<'_>) -> Entry {
         Entry {
             kind,
             group: self.size(),
-            settled: open.map_or(self.size(), |open| open.min(self.size())),
+            settled: self.running(),
             sn,
             other,
             time: by.now,

@@ -37,6 +37,13 @@ impl Writer {
         self.0.extend_from_slice(&value.to_le_bytes());
     }
 
+    /// Writes a number over the one that stands there.
+    pub(crate) fn put_u64(&mut self, at: usize, value: u64) {
+        if let Some(place) = self.0.get_mut(at..).and_then(|b| b.first_chunk_mut()) {
+            *place = value.to_le_bytes();
+        }
+    }
+
     /// Writes bytes whose length the reader knows.
     pub(crate) fn fixed(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);

@@ -53,31 +53,56 @@ pub enum Form {
 impl RowVersion<'_> {
     /// Returns the hash for the log's entry ([`crate::entry`]).
     pub fn leaf(&self) -> Hash {
-        // More than it needs of fixed size, so that it is not moved while it grows.
-        let column = |c: &Column<'_>| {
-            let value = c.value.map_or(0, |(_, bytes)| bytes.len());
-            32 + c.name.len() + c.type_name.len() + value
-        };
-        let names = self.schema.len() + self.table.len() + self.principal.len();
-        let columns: usize = self.columns.iter().map(column).sum();
-        let mut out = Writer::with_capacity(64 + names + columns);
-        out.fixed(MAGIC);
-        out.bytes(self.schema.as_bytes());
-        out.bytes(self.table.as_bytes());
-        out.u64(self.sn);
-        out.u64(self.valid_from.cast_unsigned());
-        out.bytes(self.principal.as_bytes());
-        out.u64(self.columns.len() as u64);
-        for column in self.columns {
-            out.bytes(column.name.as_bytes());
-            out.bytes(column.type_name.as_bytes());
-            out.u8(u8::from(column.value.is_some()));
-            if let Some((form, bytes)) = column.value {
-                out.u64(1 + bytes.len() as u64);
-                out.u8(form as u8);
-                out.fixed(bytes);
-            }
+        let mut hasher = Hasher::default();
+        hasher.begin(self);
+        hasher.leaf()
+    }
+}
+
+/// Hashes row versions one after the other, in memory that it keeps.
+#[derive(Default)]
+pub struct Hasher {
+    out: Writer,
+    /// Where the number of columns stands.
+    counted: usize,
+    columns: u64,
+}
+
+impl Hasher {
+    /// Begins a version, with the columns that it has. More may follow.
+    pub fn begin(&mut self, version: &RowVersion<'_>) {
+        self.out.clear();
+        self.out.fixed(MAGIC);
+        self.out.bytes(version.schema.as_bytes());
+        self.out.bytes(version.table.as_bytes());
+        self.out.u64(version.sn);
+        self.out.u64(version.valid_from.cast_unsigned());
+        self.out.bytes(version.principal.as_bytes());
+        self.counted = self.out.written().len();
+        self.columns = 0;
+        self.out.u64(0);
+        for column in version.columns {
+            self.column(column);
         }
-        Hash::leaf(&out.finish())
+    }
+
+    /// Adds a column.
+    pub fn column(&mut self, column: &Column<'_>) {
+        let out = &mut self.out;
+        out.bytes(column.name.as_bytes());
+        out.bytes(column.type_name.as_bytes());
+        out.u8(u8::from(column.value.is_some()));
+        if let Some((form, bytes)) = column.value {
+            out.u64(1 + bytes.len() as u64);
+            out.u8(form as u8);
+            out.fixed(bytes);
+        }
+        self.columns += 1;
+    }
+
+    /// The hash of the version.
+    pub fn leaf(&mut self) -> Hash {
+        self.out.put_u64(self.counted, self.columns);
+        Hash::leaf(self.out.written())
     }
 }

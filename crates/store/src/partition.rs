@@ -560,6 +560,11 @@ impl Partition {
         counter.fetch_add(rows, Ordering::Relaxed);
     }
 
+    /// Number of slots in use; `None` if the number is unused. However large it is, this costs the same.
+    pub fn live(&self) -> Option<u64> {
+        lock::read(&self.inner).as_ref().map(|i| i.taken.count())
+    }
+
     /// Its size and contents; `None` if the number is unused.
     pub fn statistics(&self) -> Option<PartitionStatistics> {
         let guard = lock::read(&self.inner);

@@ -45,6 +45,8 @@ extern bool cfd_ledger_asked(const CreateStmt *create);
 extern void cfd_ledger_adapt(CreateStmt *create);
 extern void cfd_ledger_check_utility(const Node *statement);
 extern void cfd_ledger_after_utility(const Node *statement, bool asked);
+/* checks.c: refuses check constraints on their own columns, once the statement has run */
+extern void cfd_ledger_refuse_checks(const Node *statement);
 /* refusals.c: places where protected types cannot be stored */
 extern void cfd_refusals_init(void);
 /* Within REFRESH MATERIALIZED VIEW CONCURRENTLY. */

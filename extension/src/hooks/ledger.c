@@ -299,6 +299,7 @@ cfd_ledger_after_utility(const Node *statement, bool asked)
 	ListCell   *cell;
 	Oid			table;
 
+	cfd_ledger_refuse_checks(statement);
 	switch (nodeTag(statement))
 	{
 		case T_CreateStmt:

@@ -12,10 +12,12 @@
 
 #include "access/relation.h"
 #include "access/table.h"
+#include "access/tableam.h"
 #include "catalog/namespace.h"
 #include "executor/executor.h"
 #include "ledger/ledger.h"
 #include "nodes/makefuncs.h"
+#include "storage/lmgr.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -49,19 +51,63 @@ cfd_ledger_table_of(Relation relation)
 	return table_open(oid, AccessShareLock);
 }
 
+/* Whether a relation is the history that belongs to a table, by its name. */
+static bool
+is_history_of(Relation history, Relation table)
+{
+	const char *name = RelationGetRelationName(table);
+	size_t		length = strlen(name);
+
+	return history->rd_rel->relkind == RELKIND_RELATION &&
+		cfd_columns(history)->ledger.role == CFD_LEDGER_HISTORY &&
+		RelationGetNamespace(history) == RelationGetNamespace(table) &&
+		strncmp(RelationGetRelationName(history), name, length) == 0 &&
+		strcmp(RelationGetRelationName(history) + length, CFD_LEDGER_HISTORY_SUFFIX) == 0;
+}
+
+/* Opens a relation if it is the table's history, otherwise returns NULL. */
+static Relation
+open_if_history(Oid oid, Relation table, LOCKMODE lock)
+{
+	Relation	history = OidIsValid(oid) ? try_relation_open(oid, lock) : NULL;
+
+	if (history == NULL || is_history_of(history, table))
+		return history;
+	relation_close(history, lock);
+	return NULL;
+}
+
+/* The history that was opened last, if the transaction has locked it already; otherwise NULL. */
+static Relation
+history_locked(Relation table, LOCKMODE lock)
+{
+	Oid			oid = cfd_columns(table)->history;
+	Relation	history = OidIsValid(oid) ? RelationIdGetRelation(oid) : NULL;
+
+	if (history == NULL || (CheckRelationLockedByMe(history, lock, false) && is_history_of(history, table)))
+		return history;
+	RelationClose(history);
+	return NULL;
+}
+
 Relation
 cfd_ledger_open_history(Relation table, LOCKMODE lock)
 {
-	Oid			oid = cfd_ledger_history(table);
-	Relation	history = OidIsValid(oid) ? try_relation_open(oid, lock) : NULL;
+	Relation	history = history_locked(table, lock);
 
-	if (history == NULL || history->rd_rel->relkind != RELKIND_RELATION ||
-		cfd_columns(history)->ledger.role != CFD_LEDGER_HISTORY)
+	if (history != NULL)
+		return history;
+	history = open_if_history(cfd_columns(table)->history, table, lock);
+	if (history == NULL)
+		history = open_if_history(cfd_ledger_history(table), table, lock);
+	if (history == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("ledger table \"%s\" has no history", RelationGetRelationName(table)),
 				 errdetail("There is no table \"%s" CFD_LEDGER_HISTORY_SUFFIX "\" that is one.",
 						   RelationGetRelationName(table))));
+	/* The next time it need not be looked for in the catalog. */
+	((CfdColumns *) cfd_columns(table))->history = RelationGetRelid(history);
 	return history;
 }
 
@@ -105,26 +151,52 @@ history_fill(Relation history, TupleTableSlot *slot, TupleTableSlot *before, Tim
 	ExecStoreVirtualTuple(slot);
 }
 
+/* Whether the history has indexes or constraints that the row must go through: by default it has none. */
+static bool
+needs_executor(Relation history, TupleTableSlot *slot)
+{
+	TupleDesc	desc = RelationGetDescr(history);
+
+	if (history->rd_rel->relhasindex || (desc->constr != NULL && desc->constr->num_check > 0))
+		return true;
+	for (int i = 0; i < desc->natts; i++)
+	{
+		if (slot->tts_isnull[i] && TupleDescAttr(desc, i)->attnotnull)
+			return true;
+	}
+	return false;
+}
+
 static void
-history_insert(Relation history, TupleTableSlot *slot)
+insert_by_executor(Relation history, TupleTableSlot *slot)
 {
 	EState	   *estate = CreateExecutorState();
 	ResultRelInfo *info = makeNode(ResultRelInfo);
 
 	InitResultRelInfo(info, history, 0, NULL, 0);
+	info->ri_TrigDesc = NULL;
 	ExecOpenIndices(info, false);
+	ExecSimpleRelationInsert(info, estate, slot);
+	ExecCloseIndices(info);
+	FreeExecutorState(estate);
+}
+
+static void
+history_insert(Relation history, TupleTableSlot *slot)
+{
 	cfd_ledger_moving = true;
 	PG_TRY();
 	{
-		ExecSimpleRelationInsert(info, estate, slot);
+		if (needs_executor(history, slot))
+			insert_by_executor(history, slot);
+		else
+			simple_table_tuple_insert(history, slot);
 	}
 	PG_FINALLY();
 	{
 		cfd_ledger_moving = false;
 	}
 	PG_END_TRY();
-	ExecCloseIndices(info);
-	FreeExecutorState(estate);
 }
 
 void

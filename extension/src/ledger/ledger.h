@@ -61,6 +61,27 @@ extern void cfd_ledger_free(CfdLedgerBefore *before);
 /* The number of a row version. */
 extern int64 cfd_ledger_number(Relation relation, TupleTableSlot *slot);
 
+/*
+ * described.c: what messages say of a table again and again, prepared once. Valid until it is asked
+ * for again.
+ */
+typedef struct CfdDescribedColumn
+{
+	char	   *text;			/* its name and its type's; NULL: dropped, or a ledger's own */
+	uint32		length;
+	uint8		code;			/* 0: not protected */
+} CfdDescribedColumn;
+
+typedef struct CfdDescribed
+{
+	char	   *names;			/* the table's schema and name */
+	uint32		names_length;
+	CfdDescribedColumn column[FLEXIBLE_ARRAY_MEMBER];
+} CfdDescribed;
+
+/* `relation` is the table or its history: the columns are its. */
+extern const CfdDescribed *cfd_ledger_describe(Relation table, Relation relation);
+
 /* message.c: sends a row version. */
 extern void cfd_ledger_send(Relation table, Relation relation, TupleTableSlot *slot, CfdWireLedgerRow *head);
 /* Sends a message without columns. */

@@ -21,11 +21,8 @@
 #include "mb/pg_wchar.h"
 #include "session/channel.h"
 #include "utils/builtins.h"
-#include "utils/inval.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
-#include "utils/syscache.h"
 #include "utils/timestamp.h"
 
 /* Values longer than this are hashed here. */
@@ -41,22 +38,22 @@ cfd_ledger_append_text(StringInfo body, const char *text)
 		pfree(utf8);
 }
 
-static void
-append_names(StringInfo body, Relation table)
-{
-	cfd_ledger_append_text(body, get_namespace_name(RelationGetNamespace(table)));
-	cfd_ledger_append_text(body, RelationGetRelationName(table));
-}
-
 char *
 cfd_ledger_names(Relation table, uint32 *length)
 {
-	StringInfoData names;
+	const CfdDescribed *described = cfd_ledger_describe(table, table);
 
-	initStringInfo(&names);
-	append_names(&names, table);
-	*length = names.len;
-	return names.data;
+	*length = described->names_length;
+	return memcpy(palloc(described->names_length), described->names, described->names_length);
+}
+
+/* Appends bytes for which there is room. */
+static void
+message_put(StringInfo body, const void *bytes, Size length)
+{
+	if (length > 0)
+		memcpy(body->data + body->len, bytes, length);
+	body->len += length;
 }
 
 /* The bytes of a plain value. `copy` provides the space for a value passed by value. */
@@ -92,75 +89,10 @@ hash_bytes_of(const char *bytes, Size length, uint8 *hash)
 	pg_cryptohash_free(context);
 }
 
-/*
- * Names of types that were asked for, with their zero bytes, in UTF-8: what makes them looks into catalogs
- * each time. A place has the last of those that fall on it.
- */
-#define TYPE_NAMES 64
-typedef struct KnownType
-{
-	Oid			type;
-	int32		typmod;
-	char	   *name;			/* NULL: none */
-	Size		length;
-} KnownType;
-
-static KnownType type_names[TYPE_NAMES];
-
 static void
-forget_type_names(Datum argument, int cache, uint32 hash)
+append_cell(StringInfo body, Form_pg_attribute attribute, const CfdDescribedColumn *column, Datum value)
 {
-	for (int i = 0; i < TYPE_NAMES; i++)
-	{
-		if (type_names[i].name != NULL)
-			pfree(type_names[i].name);
-		type_names[i].name = NULL;
-	}
-}
-
-static char *
-make_type_name(Oid type, int32 typmod, Size *length)
-{
-	StringInfoData name;
-
-	initStringInfo(&name);
-	/* Independent of search_path. */
-	cfd_ledger_append_text(&name, format_type_extended(type, typmod,
-													   FORMAT_TYPE_TYPEMOD_GIVEN | FORMAT_TYPE_FORCE_QUALIFY));
-	*length = name.len;
-	return name.data;
-}
-
-static void
-append_type_name(StringInfo body, Oid type, int32 typmod)
-{
-	static bool watching = false;
-	KnownType   *place = &type_names[(type ^ (uint32) typmod) % TYPE_NAMES];
-
-	if (!watching)
-	{
-		CacheRegisterSyscacheCallback(TYPEOID, forget_type_names, (Datum) 0);
-		CacheRegisterSyscacheCallback(NAMESPACEOID, forget_type_names, (Datum) 0);
-		watching = true;
-	}
-	if (place->name == NULL || place->type != type || place->typmod != typmod)
-	{
-		Size		length;
-		char	   *name = make_type_name(type, typmod, &length);
-		char	   *kept = MemoryContextAlloc(TopMemoryContext, length);
-
-		memcpy(kept, name, length);
-		if (place->name != NULL)
-			pfree(place->name);
-		*place = (KnownType) {type, typmod, kept, length};
-	}
-	appendBinaryStringInfo(body, place->name, place->length);
-}
-
-static void
-append_cell(StringInfo body, Form_pg_attribute attribute, Datum value)
-{
-	CfdWireLedgerCell cell = {.t = cfd_type_code(attribute->atttypid)};
+	CfdWireLedgerCell cell = {.t = column->code};
 	char		copy[sizeof(Datum)];
 	uint8		hash[PG_SHA256_DIGEST_LENGTH];
 	const char *bytes = NULL;
@@ -178,19 +110,10 @@ append_cell(StringInfo body, Form_pg_attribute attribute, Datum value)
 		cell.hashed = 1;
 	}
 	cell.length = length;
-	appendBinaryStringInfo(body, (char *) &cell, sizeof(cell));
-	cfd_ledger_append_text(body, NameStr(attribute->attname));
-	append_type_name(body, attribute->atttypid, attribute->atttypmod);
-	if (length > 0)
-		appendBinaryStringInfo(body, bytes, length);
-}
-
-static bool
-is_own(const CfdLedgerPlaces *at, int index)
-{
-	if (index == at->sn || index == at->valid_from || index == at->by)
-		return true;
-	return at->role == CFD_LEDGER_HISTORY && (index == at->valid_to || index == at->ended_by);
+	enlargeStringInfo(body, sizeof(cell) + column->length + length);
+	message_put(body, &cell, sizeof(cell));
+	message_put(body, column->text, column->length);
+	message_put(body, bytes, length);
 }
 
 static char *
@@ -225,6 +148,7 @@ cfd_ledger_send(Relation table, Relation relation, TupleTableSlot *slot, CfdWire
 	static MemoryContext context = NULL;
 	CfdLedgerPlaces at = cfd_columns(relation)->ledger;
 	TupleDesc	desc = RelationGetDescr(relation);
+	const CfdDescribed *described;
 	MemoryContext old;
 	StringInfoData body;
 
@@ -232,11 +156,12 @@ cfd_ledger_send(Relation table, Relation relation, TupleTableSlot *slot, CfdWire
 		context = AllocSetContextCreate(TopMemoryContext, "confide ledger row", ALLOCSET_DEFAULT_SIZES);
 	slot_getallattrs(slot);
 	head->log = cfd_open_log(table);
+	described = cfd_ledger_describe(table, relation);
 	old = MemoryContextSwitchTo(context);
 	initStringInfo(&body);
 	head->sn = slot->tts_isnull[at.sn] ? 0 : DatumGetInt64(slot->tts_values[at.sn]);
 	head->time = slot->tts_isnull[at.valid_from] ? 0 : DatumGetTimestampTz(slot->tts_values[at.valid_from]);
-	append_names(&body, table);
+	appendBinaryStringInfo(&body, described->names, described->names_length);
 	cfd_ledger_append_text(&body, text_at(slot, at.by));
 	if (at.role == CFD_LEDGER_HISTORY)
 		head->until = slot->tts_isnull[at.valid_to] ? 0 : DatumGetTimestampTz(slot->tts_values[at.valid_to]);
@@ -244,8 +169,8 @@ cfd_ledger_send(Relation table, Relation relation, TupleTableSlot *slot, CfdWire
 	/* A walk that need not compare columns does not need them. */
 	for (int i = 0; i < desc->natts && !is_light_walk(head); i++)
 	{
-		if (!TupleDescAttr(desc, i)->attisdropped && !slot->tts_isnull[i] && !is_own(&at, i))
-			append_cell(&body, TupleDescAttr(desc, i), slot->tts_values[i]);
+		if (!slot->tts_isnull[i] && described->column[i].text != NULL)
+			append_cell(&body, TupleDescAttr(desc, i), &described->column[i], slot->tts_values[i]);
 	}
 	cfd_begin();
 	send_row(head, &body);
@@ -256,11 +181,13 @@ cfd_ledger_send(Relation table, Relation relation, TupleTableSlot *slot, CfdWire
 void
 cfd_ledger_send_end(Relation table, CfdWireLedgerRow *head)
 {
+	const CfdDescribed *described;
 	StringInfoData body;
 
 	head->log = cfd_open_log(table);
+	described = cfd_ledger_describe(table, table);
 	initStringInfo(&body);
-	append_names(&body, table);
+	appendBinaryStringInfo(&body, described->names, described->names_length);
 	cfd_ledger_append_text(&body, cfd_ledger_principal());
 	cfd_ledger_append_text(&body, "");
 	cfd_begin();

@@ -59,6 +59,7 @@ typedef struct CfdColumns
 	uint32		log;			/* partition of a ledger table's log */
 	uint32		log_generation;	/* channel generation that opened it; 0: none */
 	CfdLedgerPlaces ledger;
+	Oid			history;		/* what was a ledger table's history when it was last opened; 0: not known */
 	int			count;
 	int			arrays;			/* columns of arrays, which follow the others */
 	CfdColumn	column[FLEXIBLE_ARRAY_MEMBER];

@@ -117,6 +117,8 @@ pub struct Connection {
     signing: Option<signed::Signing>,
     /// What the transaction did to ledger tables; a walk over one.
     ledger: ledger::Doings,
+    /// Hashes its row versions.
+    hasher: Cell<::ledger::row::Hasher>,
     /// Aggregations of the running statements.
     aggregations: HashMap<u32, Aggregation>,
     next_aggregation: u32,
@@ -204,6 +206,7 @@ impl Connection {
             messages: [0; KINDS],
             signing: None,
             ledger: ledger::Doings::default(),
+            hasher: Cell::default(),
             aggregations: HashMap::new(),
             next_aggregation: 0,
             statement,

@@ -12,7 +12,6 @@ use super::signed::now;
 use crate::fail::{self, Failure};
 use crate::logs::Doing;
 use aws_lc_rs::hmac;
-use contract::message::table::LedgerCell;
 use contract::{Fid, TypeCode, body};
 use ledger::Hash;
 use ledger::entry::Kind;
@@ -49,43 +48,46 @@ impl Connection {
         body: &body::LedgerRow<'_>,
         with_end: bool,
     ) -> Result<Hash, Failure> {
-        let cells: Vec<LedgerCell<'_>> = body.cells.iter().collect();
-        let protected = cells.iter().filter_map(|cell| Some((cell.fid, cell.t?)));
-        let macs = protected.map(|(fid, t)| self.ledger_mac(fid, t, body.sn));
-        let macs = macs.collect::<Result<Vec<_>, _>>()?;
-        let mut macs = macs.iter();
-        let until = body.until.to_le_bytes();
-        let end = [
-            ("valid_to", until.as_slice()),
-            ("ended_by", body.ended_by.as_bytes()),
-        ];
-        let end = end.iter().filter(|_| with_end).map(|(name, bytes)| Column {
-            name,
-            type_name: "",
-            value: Some((Form::Plain, bytes)),
-        });
-        let columns: Vec<Column<'_>> = cells
-            .iter()
-            .map(|cell| Column {
-                name: cell.name,
-                type_name: cell.type_name,
-                value: match cell.t {
-                    Some(_) => macs.next().map(|mac| (Form::Protected, mac.as_ref())),
-                    None if cell.hashed == 0 => Some((Form::Plain, cell.bytes)),
-                    None => Some((Form::Hashed, cell.bytes)),
-                },
-            })
-            .chain(end)
-            .collect();
-        let version = RowVersion {
+        let mut hasher = self.hasher.take();
+        hasher.begin(&RowVersion {
             schema: body.schema,
             table: body.table,
             sn: body.sn,
             valid_from: body.time,
             principal: body.principal,
-            columns: &columns,
-        };
-        Ok(version.leaf())
+            columns: &[],
+        });
+        for cell in body.cells.iter() {
+            let mac;
+            let value = match cell.t {
+                Some(t) => {
+                    mac = self.ledger_mac(cell.fid, t, body.sn)?;
+                    (Form::Protected, mac.as_ref())
+                }
+                None if cell.hashed == 0 => (Form::Plain, cell.bytes),
+                None => (Form::Hashed, cell.bytes),
+            };
+            hasher.column(&Column {
+                name: cell.name,
+                type_name: cell.type_name,
+                value: Some(value),
+            });
+        }
+        let until = body.until.to_le_bytes();
+        let end = [
+            ("valid_to", until.as_slice()),
+            ("ended_by", body.ended_by.as_bytes()),
+        ];
+        for (name, bytes) in end.iter().filter(|_| with_end) {
+            hasher.column(&Column {
+                name,
+                type_name: "",
+                value: Some((Form::Plain, bytes)),
+            });
+        }
+        let leaf = hasher.leaf();
+        self.hasher.set(hasher);
+        Ok(leaf)
     }
 
     /// What stands for a protected value in a version's hash.

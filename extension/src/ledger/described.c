@@ -1,0 +1,120 @@
+/*
+ * described.c
+ *	  What messages about rows say of their table and its columns; see ledger.h.
+ *
+ * To make the texts takes many looks into catalogs. A place has the last relation of those that fall
+ * on it.
+ *
+ * Invariant: what is given is as the catalogs have it. While it is being used, nothing frees it:
+ * an invalidation only says that it has to be made anew.
+ */
+#include "postgres.h"
+
+#include "ledger/ledger.h"
+#include "utils/builtins.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+#include "value/types.h"
+
+#define PLACES 64
+typedef struct Place
+{
+	Oid			relation;		/* InvalidOid: none, or to be made anew */
+	Oid			table;			/* whose history it is, or itself */
+	MemoryContext context;
+	CfdDescribed *described;	/* NULL: being made */
+} Place;
+
+static Place places[PLACES];
+
+static void
+described_relation_changed(Datum argument, Oid relation)
+{
+	for (int i = 0; i < PLACES; i++)
+	{
+		if (!OidIsValid(relation) || places[i].relation == relation || places[i].table == relation)
+			places[i].relation = InvalidOid;
+	}
+}
+
+/* A type or a schema may have another name. */
+static void
+described_names_changed(Datum argument, int cache, uint32 hash)
+{
+	described_relation_changed(argument, InvalidOid);
+}
+
+static bool
+is_own(const CfdLedgerPlaces *at, int index)
+{
+	if (index == at->sn || index == at->valid_from || index == at->by)
+		return true;
+	return at->role == CFD_LEDGER_HISTORY && (index == at->valid_to || index == at->ended_by);
+}
+
+static CfdDescribedColumn
+describe_column(Form_pg_attribute attribute)
+{
+	StringInfoData text;
+
+	initStringInfo(&text);
+	cfd_ledger_append_text(&text, NameStr(attribute->attname));
+	/* Independent of search_path. */
+	cfd_ledger_append_text(&text, format_type_extended(attribute->atttypid, attribute->atttypmod,
+													   FORMAT_TYPE_TYPEMOD_GIVEN | FORMAT_TYPE_FORCE_QUALIFY));
+	return (CfdDescribedColumn) {text.data, text.len, cfd_type_code(attribute->atttypid)};
+}
+
+static CfdDescribed *
+make_description(Relation table, Relation relation)
+{
+	TupleDesc	desc = RelationGetDescr(relation);
+	CfdLedgerPlaces at = cfd_columns(relation)->ledger;
+	CfdDescribed *described = palloc0(offsetof(CfdDescribed, column) + desc->natts * sizeof(CfdDescribedColumn));
+	StringInfoData names;
+
+	initStringInfo(&names);
+	cfd_ledger_append_text(&names, get_namespace_name(RelationGetNamespace(table)));
+	cfd_ledger_append_text(&names, RelationGetRelationName(table));
+	described->names = names.data;
+	described->names_length = names.len;
+	for (int i = 0; i < desc->natts; i++)
+	{
+		if (!TupleDescAttr(desc, i)->attisdropped && !is_own(&at, i))
+			described->column[i] = describe_column(TupleDescAttr(desc, i));
+	}
+	return described;
+}
+
+const CfdDescribed *
+cfd_ledger_describe(Relation table, Relation relation)
+{
+	static bool watching = false;
+	Oid			oid = RelationGetRelid(relation);
+	Place	   *place = &places[oid % PLACES];
+	MemoryContext old;
+
+	if (place->relation == oid && place->described != NULL)
+		return place->described;
+	if (!watching)
+	{
+		CacheRegisterRelcacheCallback(described_relation_changed, (Datum) 0);
+		CacheRegisterSyscacheCallback(TYPEOID, described_names_changed, (Datum) 0);
+		CacheRegisterSyscacheCallback(NAMESPACEOID, described_names_changed, (Datum) 0);
+		watching = true;
+	}
+	if (place->context == NULL)
+		place->context = AllocSetContextCreate(TopMemoryContext, "confide ledger description", ALLOCSET_SMALL_SIZES);
+	place->described = NULL;
+	MemoryContextReset(place->context);
+	/* What changes meanwhile makes it be made anew the next time. */
+	place->relation = oid;
+	place->table = RelationGetRelid(table);
+	old = MemoryContextSwitchTo(place->context);
+	place->described = make_description(table, relation);
+	MemoryContextSwitchTo(old);
+	return place->described;
+}
