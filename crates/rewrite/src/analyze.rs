@@ -381,6 +381,7 @@ fn understood(
         params: params.clone(),
         touches_protected: infer.touches_protected,
         results: infer.results.clone(),
+        late: infer.late,
         cursors: cursors.clone(),
     });
     let grant = infer
@@ -404,6 +405,7 @@ fn understood(
         depends_on_search_path: infer.depends_on_search_path,
         compared: infer.compared_parameters(),
         results: infer.results.take(),
+        late: infer.late,
         cursors,
         unresolved: infer.unresolved,
         apart: false,

@@ -41,6 +41,7 @@ impl Core {
             Outcome::Recode(recoding) => return Ok(self.recode(*recoding)),
             Outcome::Send(text) => text,
         };
+        let end = self.enclose(&text.statements);
         self.sign_text(&mut text);
         Stats::add(&self.shared.stats.statements, 1);
         text.statements.iter().for_each(|s| self.sent(s, sql));
@@ -74,6 +75,7 @@ impl Core {
                 .collect(),
             touches: text.touches,
             columns: None,
+            end,
         })));
         Ok(Flow::Done)
     }

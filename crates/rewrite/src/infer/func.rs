@@ -48,8 +48,11 @@ impl Infer<'_> {
             self.window(over)?;
         }
         self.depends_on_search_path |= schema.is_none() && self.schema.function_elsewhere(name);
+        let known = Known::get().has_function(name) || takes_anything(name) || is_structural(name);
+        self.writes |= !known || schema.is_some_and(|s| s != "pg_catalog");
         if self.schema.all_bodies(name).next().is_some() {
             self.called.insert(name.to_owned());
+            self.writes = true;
         }
         self.given_to_bodies(schema, name, f, &vals)?;
         if let (Some(ty), [val]) = (self.called_type(schema, name), vals.as_slice()) {
@@ -57,6 +60,7 @@ impl Infer<'_> {
         }
         let users = self.schema.functions(schema, name);
         if !users.is_empty() {
+            self.writes = true;
             let users: Vec<UserFunction> = users.into_iter().cloned().collect();
             if let Some(val) = self.user_function(&users, f, &vals)? {
                 return Ok(val);
