@@ -103,7 +103,10 @@ impl Infer<'_> {
     /// Whether only the client learns that such results cannot be computed.
     fn lateness(&self, cols: &Cols) -> Late {
         let opaque = |col: &Col| matches!(col.val.class, Class::Unknown);
-        match (cols.open.is_some() || cols.list.iter().any(opaque), self.writes) {
+        match (
+            cols.open.is_some() || cols.list.iter().any(opaque),
+            self.writes,
+        ) {
             (false, _) => Late::Never,
             (true, false) => Late::Reads,
             (true, true) => Late::Writes,

@@ -19,6 +19,7 @@ mod json;
 mod literal;
 mod meet;
 mod merge;
+mod mixed;
 mod named;
 mod opclass;
 mod oper;

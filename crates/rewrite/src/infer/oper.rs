@@ -40,19 +40,7 @@ impl Infer<'_> {
                 self.compare(&l, &r, e.location)?;
                 Ok(Val::boolean())
             }
-            AExprKind::AexprNullif => {
-                let (l, r) = self.both(e)?;
-                self.compare(&l, &r, e.location)?;
-                // The result has the type as which its first operand is compared.
-                let plain = matches!(l.class, Class::Plain(_)) && l.leaves.is_empty();
-                let soft = |v: &Val| matches!(v.class, Class::Soft(_));
-                Ok(match self.enc(&l) {
-                    None if soft(&r) && !soft(&l) => Val::of(r.class),
-                    None if plain && self.enc_now(&r).is_some() => Val::of(Class::Enc(None)),
-                    None if l.bare() => self.settle(&l),
-                    _ => l,
-                })
-            }
+            AExprKind::AexprNullif => self.nullif(e),
             AExprKind::AexprIn => self.in_list(e),
             AExprKind::AexprLike | AExprKind::AexprIlike => self.like(name, e),
             AExprKind::AexprSimilar => self.similar(e),
@@ -70,6 +58,24 @@ impl Infer<'_> {
             }
             AExprKind::Undefined => Err(Refusal::unsupported("unknown operator").at(e.location)),
         }
+    }
+
+    fn nullif(&mut self, e: &AExpr) -> Res<Val> {
+        let (l, r) = self.both(e)?;
+        let sides = [&e.lexpr, &e.rexpr].into_iter();
+        let nodes: Vec<&Node> = sides.filter_map(Option::as_deref).collect();
+        self.cast_plain_ones(&nodes, &[l.clone(), r.clone()]);
+        self.compare(&l, &r, e.location)?;
+        // The result has the type as which its first operand is compared.
+        let plain = matches!(l.class, Class::Plain(_)) && l.leaves.is_empty();
+        let soft = |v: &Val| matches!(v.class, Class::Soft(_));
+        Ok(match self.enc(&l) {
+            None if soft(&r) && !soft(&l) => Val::of(r.class),
+            None if plain && self.enc_now(&r).is_some() => Val::enc(code_of(&l)),
+            None if l.bare() => self.settle(&l),
+            Some(Some(TypeCode::Varchar)) if !l.literal() => Val::enc(Some(TypeCode::Text)),
+            _ => l,
+        })
     }
 
     fn written_operator(&mut self, name: &str, e: &AExpr) -> Res<Val> {
@@ -90,7 +96,10 @@ impl Infer<'_> {
                     let nodes: Vec<&Node> = sides.filter_map(Option::as_deref).collect();
                     self.cast_plain_ones(&nodes, &[l.clone(), r.clone()]);
                 }
-                self.binary(name, &l, &r, e.location)
+                let vals = [l, r];
+                let casts = self.cast_numbers(name, e, &vals);
+                let val = self.binary(name, &vals[0], &vals[1], e.location)?;
+                Ok(self.with_casts(val, casts))
             }
             (None, Some(r)) => self.unary(name, &r, e.location),
             _ => Err(Refusal::unsupported("postfix operators are not supported").at(e.location)),
