@@ -276,7 +276,7 @@ impl Infer<'_> {
             }
             return Ok(Val::enc(match codes.as_slice() {
                 [only] => *only,
-                _ => self.first_string(vals),
+                _ => self.common_code(vals),
             }));
         }
         let mut uses: Vec<Use> = vals.iter().flat_map(|v| v.leaves.iter().copied()).collect();

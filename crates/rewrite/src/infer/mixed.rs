@@ -17,10 +17,10 @@ fn is_settled(val: &Val) -> bool {
 }
 
 impl Infer<'_> {
-    /// Expressions of which one supplies the value; the first one decides between equal types.
+    /// Expressions of which one supplies the value.
     pub fn alternatives(&mut self, nodes: &[&Node], vals: &[Val], at: i32) -> Res<Val> {
         self.cast_plain_ones(nodes, vals);
-        self.cast_first_string(nodes, vals);
+        self.cast_to_one_family(nodes, vals);
         let casts = self.cast_perhaps(nodes, vals);
         let mut val = self.common(vals, at)?;
         if let Some(casts) = casts {
@@ -92,7 +92,7 @@ impl Infer<'_> {
         use TypeCode::{Float4, Float8, Int2, Int4, Int8, Numeric};
         let numbers = [Int2, Int4, Int8, Float4, Float8, Numeric];
         let nodes = [e.lexpr.as_deref()?, e.rexpr.as_deref()?];
-        let [l, r] = [0, 1].map(|at| self.enc_now(&vals[at]).flatten().or(code_of(&vals[at])));
+        let [l, r] = [0, 1].map(|at| self.code(&vals[at]));
         let both = numbers.contains(&l?) && numbers.contains(&r?) && l != r;
         if !matches!(name, "+" | "-" | "*" | "/" | "%") || !both {
             return None;
@@ -109,28 +109,43 @@ impl Infer<'_> {
         val
     }
 
-    /// The type of strings of several types is that of the first, as of plain ones.
-    pub fn first_string(&self, vals: &[Val]) -> Option<TypeCode> {
-        let code = |v: &Val| self.enc_now(v).flatten().or(code_of(v));
-        let mut codes = vals.iter().filter(|v| !v.bare()).map(code);
-        let first = codes.next()??;
-        let string = |c: Option<TypeCode>| matches!(c, Some(TypeCode::Text | TypeCode::Varchar));
-        (string(Some(first)) && codes.all(string)).then_some(first)
+    /// The type that PostgreSQL finds for values of these types: of numbers the widest, of strings
+    /// the first.
+    pub fn common_code(&self, vals: &[Val]) -> Option<TypeCode> {
+        use TypeCode::{Float4, Float8, Int2, Int4, Int8, Numeric, Text, Varchar};
+        let typed = vals.iter().filter(|v| !v.bare());
+        let codes: Vec<TypeCode> = typed.map(|v| self.code(v)).collect::<Option<_>>()?;
+        let width = |code: &TypeCode| {
+            let widths = [Int2, Int4, Int8, Numeric, Float4, Float8];
+            widths.iter().position(|of| of == code)
+        };
+        if codes.iter().all(|code| width(code).is_some()) {
+            return codes.into_iter().max_by_key(width);
+        }
+        let strings = codes.iter().all(|code| matches!(code, Text | Varchar));
+        codes.first().copied().filter(|_| strings)
     }
 
-    /// Between families PostgreSQL would choose by the direction of implicit casts.
-    fn cast_first_string(&mut self, nodes: &[&Node], vals: &[Val]) {
-        let Some(code) = self.first_string(vals) else {
+    fn code(&self, val: &Val) -> Option<TypeCode> {
+        self.enc_now(val).flatten().or(code_of(val))
+    }
+
+    /// Between types of several families PostgreSQL would choose by the direction of their implicit
+    /// casts, if it finds a common type at all.
+    fn cast_to_one_family(&mut self, nodes: &[&Node], vals: &[Val]) {
+        let mut codes: Vec<_> = vals
+            .iter()
+            .filter(|v| !v.bare())
+            .map(|v| self.code(v))
+            .collect();
+        codes.dedup();
+        if codes.len() < 2 {
             return;
-        };
-        let other = |v: &&Val| self.enc_now(v).flatten().or(code_of(v)) != Some(code);
-        let mixed = vals.iter().filter(|v| !v.bare()).any(|v| other(&v));
-        let first = nodes.iter().zip(vals).find(|(_, v)| !v.bare());
-        if let (true, Some((node, val))) = (mixed, first)
-            && self.enc_now(val).is_some()
-            && val.leaves.is_empty()
-        {
-            self.cast_to(node, code);
+        }
+        for (node, val) in nodes.iter().zip(vals) {
+            if let (Some(Some(code)), true) = (self.enc_now(val), val.leaves.is_empty()) {
+                self.cast_to(node, code);
+            }
         }
     }
 
@@ -152,7 +167,7 @@ impl Infer<'_> {
                 }
                 let vals = [self.expr(l)?, self.expr(r)?];
                 let [a, b] = [0, 1].map(|at| self.enc_now(&vals[at]).flatten());
-                let codes = [0, 1].map(|at| [a, b][at].or(code_of(&vals[at])));
+                let codes = [0, 1].map(|at| self.code(&vals[at]));
                 if let ([Some(x), Some(y)], true) = (codes, (a.is_some() || b.is_some()) && a != b)
                 {
                     self.cast_to(l, x);

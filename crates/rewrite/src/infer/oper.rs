@@ -73,8 +73,10 @@ impl Infer<'_> {
             None if soft(&r) && !soft(&l) => Val::of(r.class),
             None if plain && self.enc_now(&r).is_some() => Val::enc(code_of(&l)),
             None if l.bare() => self.settle(&l),
-            Some(Some(TypeCode::Varchar)) if !l.literal() => Val::enc(Some(TypeCode::Text)),
-            _ => l,
+            _ => Val {
+                class: compared_as(l.class),
+                leaves: l.leaves,
+            },
         })
     }
 
@@ -501,6 +503,17 @@ impl Infer<'_> {
             self.note_plain(val);
         }
         Ok(Val::boolean())
+    }
+}
+
+/// The class of an operand as the operator takes it: strings are compared as `text`.
+fn compared_as(class: Class) -> Class {
+    let text = Some(TypeCode::Text);
+    match class {
+        Class::Plain(Some(TypeCode::Varchar)) => Class::Plain(text),
+        Class::Enc(Some(TypeCode::Varchar)) => Class::Enc(text),
+        Class::Lit(Some(Some(TypeCode::Varchar))) => Class::Lit(Some(text)),
+        other => other,
     }
 }
 

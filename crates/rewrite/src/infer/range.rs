@@ -47,6 +47,9 @@ impl Infer<'_> {
                 (follows == at).then(|| arg.start..self.tokens.range(end).end)
             }
             NodeEnum::AExpr(e) if e.kind() == AExprKind::AexprOp => self.operator_range(e),
+            NodeEnum::AExpr(e) if e.kind() == AExprKind::AexprNullif => {
+                self.keyword_call(e.location)
+            }
             _ => None,
         }
     }
