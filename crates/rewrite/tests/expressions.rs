@@ -550,6 +550,10 @@ fn plain_operands_are_cast() {
                 "SELECT nullif((id)::enc_int4, salary), nullif(salary, (id)::enc_int4) FROM emp",
             ),
             (
+                "SELECT salary + coalesce(id % 9, 7 - id) FROM emp",
+                "SELECT salary + coalesce(id % '<<int4:9>>'::enc_int4, '<<int4:7>>'::enc_int4 - id) FROM emp",
+            ),
+            (
                 "SELECT coalesce(nullif(id, dept), salary), greatest(bonus, 0) FROM emp",
                 "SELECT coalesce((nullif(id, dept))::enc_int4, salary), greatest((bonus)::enc_numeric, '<<int4:0>>'::enc_int4) FROM emp",
             ),

@@ -59,7 +59,7 @@ impl Infer<'_> {
     }
 
     /// The same for the case that a literal among them becomes protected: the casts, to be united
-    /// with it. `None` if there is nothing to cast, or not everything can be.
+    /// with it. `None` if there is no literal, or not everything can be cast.
     pub fn cast_perhaps(&mut self, nodes: &[&Node], vals: &[Val]) -> Option<Vec<Use>> {
         let opaque = |v: &Val| !matches!(v.class, Class::Plain(_) | Class::Lit(_));
         let blocked = |v: &Val| v.leaves.iter().any(|u| u.block.is_some());
@@ -79,7 +79,7 @@ impl Infer<'_> {
                 casts.push(Use { id, block: None });
             }
         }
-        (!casts.is_empty()).then_some(casts)
+        Some(casts)
     }
 
     fn link(&mut self, val: &mut Val, casts: Vec<Use>) {
