@@ -22,7 +22,10 @@ QUERIES = int(os.environ.get("CONFIDE_QUERIES", "0")) or 200
 PER_SCHEMA = 40
 ROWS = 40
 # What is protected is not stored in the clear.
-PLAIN_COLUMN = r"column \"\w+\" is of type [\w ]+ but expression is of type (enc|rnd|soft)_"
+PLAIN_COLUMN = (
+    r"column \"\w+\" is of type [\w ]+ but expression is of type (enc|rnd|soft)_"
+    r"|cannot cast type (enc|rnd|soft)_\w+ to (character|text)"
+)
 # What a refusal says, by family.
 REASONS = {
     "rnd": [PLAIN_COLUMN],

@@ -169,6 +169,9 @@ impl Infer<'_> {
         self.alike(name, l, r);
         self.meet(l, r, at)?;
         if known::is_comparison(name) {
+            for val in [l, r] {
+                self.authority.does_perhaps(val, families(name));
+            }
             return Ok(Val::boolean());
         }
         Ok(self.combine(name, &sigs, &[l, r]))
