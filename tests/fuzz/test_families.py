@@ -63,7 +63,7 @@ REASONS = {
     ],
 }
 # So many of 100 queries are refused at most.
-REFUSED = {"rnd": 5, "det": 50, "soft": 80}
+REFUSED = {"rnd": 3, "det": 65, "soft": 80}
 # Columns of types that soft_ does not have are of rnd_.
 PREFIXES = {"rnd": "rnd_", "det": "rnd_det_", "soft": "rnd_"}
 SOFT = {"int4", "int8", "text", "date", "timestamp"}
