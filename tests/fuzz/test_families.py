@@ -1,9 +1,9 @@
-"""Random queries over columns of the families rnd_, rnd_…(det) and soft_ return the same as on plain tables, or
-are refused for a reason that is listed here.
+"""Random queries over columns of the families rnd_, rnd_…(det) and soft_ return the same as on
+plain tables, or are refused for a reason that is listed here.
 
 The queries are those of test_queries.py, over smaller tables. Bug: an encoding compares differently
-from its value, an operator of another type is found, a refusal breaks a transaction. Other and longer
-runs: make fuzz-families SEED=2 QUERIES=1000.
+from its value, an operator of another type is found, a refusal breaks a transaction. Other and
+longer runs: make fuzz-families SEED=2 QUERIES=1000.
 """
 
 import os

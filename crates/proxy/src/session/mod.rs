@@ -192,9 +192,7 @@ struct Tried {
 impl Core {
     /// Creates a connection whose startup packet has been sent to the server.
     pub fn new(shared: Arc<Shared>, database: &str, user: &str) -> Core {
-        let mut session = Session::default();
-        session.soft.clone_from(&shared.soft);
-        session.fits = shared.config.fit_values;
+        let session = session(&shared);
         let name = crate::keys::name();
         let key = Key::new(shared.keys.clone());
         Core {
@@ -495,6 +493,14 @@ impl Core {
         self.phase = Phase::Running;
         backend::ready(&mut self.to_client, self.status);
     }
+}
+
+/// A session before the handshake.
+fn session(shared: &Shared) -> Session {
+    let mut session = Session::default();
+    session.soft.clone_from(&shared.soft);
+    session.fits = shared.config.fit_values;
+    session
 }
 
 /// Takes a frame out of the buffer. A short one is copied: a frame that is kept while its statement runs
