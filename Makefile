@@ -75,7 +75,7 @@ fuzz-sql: ## QUERIES random queries: plain, row at a time and in batches agree; 
 	@scripts/venv
 	@CONFIDE_QUERIES=$${QUERIES:-5000} CONFIDE_SEED=$${SEED:-1} CONFIDE_ONLY=$${ONLY:-} CONFIDE_WORKERS=$${WORKERS:-} .venv/bin/pytest -q -s tests/fuzz/test_queries.py
 
-fuzz-families: ## QUERIES random queries on the families rnd_ and soft_; from SEED
+fuzz-families: ## QUERIES random queries on each of the families rnd_, rnd_…(det) and soft_: as on plain tables, or refused for a listed reason; from SEED
 	@scripts/deps
 	@scripts/build
 	@scripts/venv

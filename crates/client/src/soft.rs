@@ -78,7 +78,11 @@ impl Keyring {
         if purpose == Purpose::Order {
             check_ordered(column, &value)?;
         }
-        let plain = plain(column, &value).ok_or_else(|| unfit(column))?;
+        let plain = plain(column, &value).ok_or_else(|| match purpose {
+            Purpose::Store => unfit(column),
+            // NaN, say.
+            _ => inexact(column),
+        })?;
         let coders = self.coders(column.code, column.shape, column.key)?;
         let code = column.code as u8;
         let encodings = match purpose {
@@ -247,23 +251,24 @@ fn compared(column: Column, value: Value) -> Result<Value, Failure> {
     if from != column.code && !converts(from, column.code) {
         return Err(other_type(column, from));
     }
-    let inexact = || {
-        Failure::new(
-            "0A000",
-            format!(
-                "confide: a value compared with a column of type {} is none of that type",
-                column.code.soft_name()
-            ),
-        )
-        .detail("Encodings compare values of one type, exactly.")
-        .hint("Compare with a value that the column could hold.")
-    };
-    let there = assigned(column, value.clone()).map_err(|_| inexact())?;
+    let there = assigned(column, value.clone()).map_err(|_| inexact(column))?;
     let env = Env::default();
     match values::compare(&numeric(&there)?, &numeric(&value)?, &env) {
         Ok(order) if order.is_eq() => Ok(there),
-        _ => Err(inexact()),
+        _ => Err(inexact(column)),
     }
+}
+
+fn inexact(column: Column) -> Failure {
+    Failure::new(
+        "0A000",
+        format!(
+            "confide: a value compared with a column of type {} is none of that type",
+            column.code.soft_name()
+        ),
+    )
+    .detail("Encodings compare values of one type, exactly.")
+    .hint("Compare with a value that the column could hold.")
 }
 
 /// Refuses a text whose order beside others is not known by their first bytes. A shorter one has the

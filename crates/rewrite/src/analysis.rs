@@ -2,7 +2,7 @@
 
 use crate::effect::Effect;
 use crate::kind::Traits;
-use crate::statement::{Statement, StatementKind};
+use crate::statement::{Late, Statement, StatementKind};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -45,6 +45,7 @@ pub(crate) fn bare(range: Range<usize>, traits: Traits) -> Analysis {
         depends_on_search_path: false,
         compared: Vec::new(),
         results: None,
+        late: Late::Never,
         cursors: Vec::new(),
         unresolved: false,
         apart: false,

@@ -369,18 +369,15 @@ fn understood(
     outcome: Outcome,
     clear_values: bool,
 ) -> Analysis {
-    let Outcome {
-        edits,
-        params,
-        free,
-        open,
-    } = fitting(&traits.kind, outcome);
+    let outcome = fitting(&traits.kind, outcome);
+    let params = outcome.params;
     let mut cursors = std::mem::take(&mut infer.cursors);
     cursors.extend(opened(infer.schema, &infer.called));
     let prepare = matches!(traits.kind, StatementKind::Prepare { .. }).then(|| PreparedInfo {
         params: params.clone(),
         touches_protected: infer.touches_protected,
         results: infer.results.clone(),
+        late: infer.late,
         cursors: cursors.clone(),
     });
     let grant = infer
@@ -392,7 +389,7 @@ fn understood(
         range: infer.range.clone(),
         kind: traits.kind,
         clear_values,
-        edits,
+        edits: outcome.edits,
         // The parameters of PREPARE belong to the prepared statement.
         params: match prepare {
             Some(_) => BTreeMap::new(),
@@ -404,6 +401,7 @@ fn understood(
         depends_on_search_path: infer.depends_on_search_path,
         compared: infer.compared_parameters(),
         results: infer.results.take(),
+        late: infer.late,
         cursors,
         unresolved: infer.unresolved,
         apart: false,
@@ -415,10 +413,10 @@ fn understood(
     Analysis {
         statement,
         effects: extra.effects,
-        free,
+        free: outcome.free,
         unique: false,
         absent: None,
-        open,
+        open: outcome.open,
     }
 }
 

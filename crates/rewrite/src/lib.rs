@@ -89,6 +89,7 @@ pub use refusal::Refusal;
 pub use relation::{Column, ColumnType, Relation};
 pub use schema::{RoutineBody, Row, Schema, UserFunction};
 pub use statement::{
-    ParamUse, Prepared, PreparedInfo, RECODING, Recoding, Statement, StatementKind, Transaction,
+    Late, ParamUse, Prepared, PreparedInfo, RECODING, Recoding, Statement, StatementKind,
+    Transaction,
 };
 pub use twins::show_plain;

@@ -35,7 +35,9 @@ pub struct Statement {
     /// For each column of its rows, or of the cursor's or prepared statement's that it makes,
     /// whether it may be protected; `None` if unknown.
     pub results: Option<Vec<bool>>,
-    /// The same for each cursor that the routines open which it calls.
+    /// Whether the client may find when it opens these rows that the statement has failed.
+    pub late: Late,
+    /// [`Self::results`] for each cursor that the routines open which it calls.
     pub cursors: Vec<Vec<bool>>,
     /// Whether it names something that the snapshot does not have, and nothing protected: the
     /// caller reloads the schema and analyses again before sending it.
@@ -181,6 +183,19 @@ impl StatementKind {
     }
 }
 
+/// Whether the client may find when it opens the rows of a statement that it has failed: results
+/// computed of encodings, such as a product, which only the client can open, may overflow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Late {
+    /// It cannot.
+    #[default]
+    Never,
+    /// It may; the statement has changed nothing.
+    Reads,
+    /// It may, and the statement may have changed something.
+    Writes,
+}
+
 /// Kinds of transaction control.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transaction {
@@ -263,6 +278,8 @@ pub struct PreparedInfo {
     pub touches_protected: bool,
     /// For each result column whether it may be protected; `None` if unknown.
     pub results: Option<Vec<bool>>,
+    /// [`Statement::late`] of an execution.
+    pub late: Late,
     /// [`Statement::cursors`] of an execution.
     pub cursors: Vec<Vec<bool>>,
 }

@@ -6,7 +6,7 @@ use crate::kind::{passes, passes_ddl};
 use crate::refusal::Refusal;
 use crate::relation::{Column, ColumnType, Relation};
 use crate::scope::{Col, Cols};
-use crate::statement::{ParamUse, Prepared};
+use crate::statement::{Late, ParamUse, Prepared};
 use crate::value::{Class, Val};
 use contract::soft::{self, Purpose};
 use pg_query::protobuf::{
@@ -100,6 +100,19 @@ impl Infer<'_> {
             .then(|| cols.list.iter().map(may).collect())
     }
 
+    /// Whether only the client learns that such results cannot be computed.
+    fn lateness(&self, cols: &Cols) -> Late {
+        let opaque = |col: &Col| matches!(col.val.class, Class::Unknown);
+        match (
+            cols.open.is_some() || cols.list.iter().any(opaque),
+            self.writes,
+        ) {
+            (false, _) => Late::Never,
+            (true, false) => Late::Reads,
+            (true, true) => Late::Writes,
+        }
+    }
+
     /// The constants of this statement are options, names and the like.
     pub fn without_values(&mut self) -> Res<Extra> {
         self.visit_rest();
@@ -136,6 +149,7 @@ impl Infer<'_> {
         }
         self.inner(e.query.as_deref(), prepared)?;
         self.results = None;
+        self.late = Late::Never;
         // EXPLAIN ANALYZE of CREATE TABLE AS creates the table.
         let creates = matches!(
             e.query.as_deref().and_then(|q| q.node.as_ref()),
@@ -231,6 +245,7 @@ impl Infer<'_> {
         };
         self.touches_protected |= info.touches_protected;
         self.results.clone_from(&info.results);
+        self.late = info.late;
         self.cursors.extend_from_slice(&info.cursors);
         for (number, val) in (1u32..).zip(&vals) {
             let target = match info.params.get(&number) {
@@ -265,6 +280,7 @@ impl Infer<'_> {
         let cols = cols.shown();
         self.shown(&cols, node)?;
         self.results = self.given(&cols);
+        self.late = self.lateness(&cols);
         Ok(Extra::default())
     }
 

@@ -130,7 +130,6 @@ fn operators() {
     refused(
         &schema(),
         &[
-            "SELECT * FROM emp WHERE name = coalesce(note, 's3cret')",
             "SELECT * FROM emp WHERE hired > date '2020-01-01' + opened_at",
             "SELECT * FROM emp WHERE name COLLATE \"de_DE\" = 's3cret'",
             "SELECT * FROM emp WHERE salary = ANY ('[2:3]={1,2}')",
@@ -523,5 +522,79 @@ fn names_that_are_postgresqls_alone() {
     refused(
         &schema(),
         &["SELECT make_interval(hours => 5, days => salary) FROM emp"],
+    );
+}
+
+/// What is plain beside something protected, or beside a literal that becomes protected, is cast, so
+/// that PostgreSQL finds an operator or a common type. With a bug the statement is refused, by the
+/// proxy or by the server.
+#[test]
+fn plain_operands_are_cast() {
+    check(
+        &schema(),
+        &[
+            (
+                "SELECT * FROM emp WHERE name = coalesce(note, 's3cret')",
+                "SELECT * FROM emp WHERE name = coalesce((note)::enc_text, '<<s3cret>>')",
+            ),
+            (
+                "SELECT salary * greatest(5, id) FROM emp",
+                "SELECT salary * greatest('<<int4:5>>'::enc_int4, (id)::enc_int4) FROM emp",
+            ),
+            (
+                "SELECT salary + CASE WHEN id > 2 THEN 1 ELSE (id - dept) END FROM emp",
+                "SELECT salary + CASE WHEN id > 2 THEN '<<int4:1>>'::enc_int4 ELSE ((id - dept)::enc_int4) END FROM emp",
+            ),
+            (
+                "SELECT coalesce(id - dept, salary), coalesce(((id) - (dept)), salary) FROM emp",
+                "SELECT coalesce((id - dept)::enc_int4, salary), coalesce((((id) - (dept))::enc_int4), salary) FROM emp",
+            ),
+            (
+                "SELECT nullif(id, salary), nullif(salary, id) FROM emp",
+                "SELECT nullif((id)::enc_int4, salary), nullif(salary, (id)::enc_int4) FROM emp",
+            ),
+            (
+                "SELECT salary + coalesce(id % 9, 7 - id) FROM emp",
+                "SELECT salary + coalesce(id % '<<int4:9>>'::enc_int4, '<<int4:7>>'::enc_int4 - id) FROM emp",
+            ),
+            (
+                "SELECT coalesce(nullif(id, dept), salary), greatest(bonus, 0) FROM emp",
+                "SELECT coalesce((nullif(id, dept))::enc_int4, salary), greatest((bonus)::enc_numeric, '<<int4:0>>'::enc_int4) FROM emp",
+            ),
+            // Numbers of different types, one of which becomes protected with its literal.
+            (
+                "SELECT budget + (id % 9000000000) FROM dept",
+                "SELECT budget + ((id)::enc_int4 % '<<int8:9000000000>>'::enc_int8) FROM dept",
+            ),
+            (
+                "SELECT bonus * (id), 1.5 * bonus FROM emp",
+                "SELECT bonus * ((id)::enc_int4), '<<numeric:1.5>>'::enc_numeric * bonus FROM emp",
+            ),
+            // Of one family, so that the first string decides.
+            (
+                "SELECT coalesce(code, name), greatest(name, code) FROM emp",
+                "SELECT coalesce((code)::enc_varchar, (name)::enc_text), greatest((name)::enc_text, (code)::enc_varchar) FROM emp",
+            ),
+            (
+                "SELECT CASE WHEN id > 1 THEN name ELSE code END, nullif(code, code) FROM emp",
+                "SELECT CASE WHEN id > 1 THEN (name)::enc_text ELSE (code)::enc_varchar END, nullif(code, code) FROM emp",
+            ),
+            (
+                "SELECT * FROM emp e FULL JOIN dept d ON e.salary = d.id",
+                "SELECT * FROM emp e FULL JOIN dept d ON (e.salary)::enc_int4 = (d.id)::enc_int4",
+            ),
+            (
+                "SELECT salary - -(5), salary + (- ( 7 )) FROM emp",
+                "SELECT salary - '<<int4:-5>>'::enc_int4, salary + ('<<int4:-7>>'::enc_int4) FROM emp",
+            ),
+        ],
+    );
+    unchanged(
+        &schema(),
+        &[
+            "SELECT coalesce(id, 5), nullif(id, dept), coalesce(note, 'x') FROM emp",
+            "SELECT * FROM emp e FULL JOIN dept d ON e.id = d.id FULL JOIN emp f ON e.salary = f.salary",
+            "SELECT id % 9000000000, -(5) FROM emp",
+        ],
     );
 }

@@ -176,6 +176,9 @@ impl Core {
                         false => Outcome::Refuse(super::recode::alone()),
                     });
                 }
+                if !handle && self.too_early(&statements) {
+                    return Ok(self.drain());
+                }
                 if self.plain_catalogs && self.enabled {
                     rewrite::show_plain(sql, &mut statements);
                 }

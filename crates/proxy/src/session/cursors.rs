@@ -13,6 +13,7 @@ use super::queue::Rows;
 use super::statement::Statement;
 use client::Protected;
 use client::description::Column;
+use rewrite::Late;
 use std::collections::HashMap;
 
 /// A cursor that the client has declared.
@@ -22,6 +23,8 @@ pub(super) struct Cursor {
     pub(super) results: Option<Vec<bool>>,
     /// It outlives its transaction.
     pub(super) hold: bool,
+    /// [`rewrite::Statement::late`] of its query.
+    pub(super) late: Late,
 }
 
 /// The session's cursors by name.
@@ -44,6 +47,14 @@ impl Cursors {
             if !self.opened.contains(&one) {
                 self.opened.push(one);
             }
+        }
+    }
+
+    /// [`rewrite::Statement::late`] of a FETCH, which changes nothing itself but where the cursor is.
+    pub(super) fn late(&self, name: &str) -> Late {
+        match self.declared.get(name) {
+            Some((cursor, _)) if cursor.late != Late::Never => Late::Reads,
+            _ => Late::Never,
         }
     }
 

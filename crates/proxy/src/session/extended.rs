@@ -83,15 +83,7 @@ impl Core {
         let statement = Arc::new(statement);
         let previous = self.statements.insert(name.to_owned(), statement.clone());
         if !name.is_empty() {
-            self.registry.insert(
-                name,
-                PreparedInfo {
-                    params: statement.uses.clone(),
-                    touches_protected: statement.touches,
-                    results: statement.results().map(<[bool]>::to_vec),
-                    cursors: statement.cursors().to_vec(),
-                },
-            );
+            self.registry.insert(name, statement.info());
         }
         self.queue.push_back(Expect::Parse(Box::new(ParseState {
             name: name.to_owned(),
@@ -159,6 +151,7 @@ impl Core {
                 .flat_map(|s| s.params.iter().map(|(n, u)| (*n, *u)))
                 .collect(),
             touches: text.touches,
+            late: analysed.as_ref().map(|s| s.late).unwrap_or_default(),
             opaque,
             positions: text.positions.clone(),
             analysed,
@@ -361,6 +354,7 @@ impl Core {
         let statement = Arc::new(Statement {
             name: name.to_owned(),
             prepared: info.results,
+            late: info.late,
             uses: info.params,
             touches: true,
             link: self.link,
@@ -553,7 +547,9 @@ impl Core {
             .and_then(|p| p.statement.as_ref())
             .map(|s| s.copies())
             .unwrap_or_default();
+        let executed = portal.clone();
         self.forward(message, Expect::Execute { portal, copies });
+        self.executes(executed.as_ref().and_then(|p| p.statement.as_deref()));
         Ok(Flow::Done)
     }
 

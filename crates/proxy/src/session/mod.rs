@@ -13,6 +13,7 @@ mod encoding;
 mod explain;
 mod extended;
 mod internal;
+mod late;
 mod lease;
 mod nearest;
 mod policy;
@@ -121,6 +122,7 @@ pub struct Core {
     must_drain: bool,
     restore: restore::Restore,
     again: again::Again,
+    late: late::Late,
     /// Parameters that the next text's analysis must seal regardless of what they are combined
     /// with.
     sealing: Vec<u32>,
@@ -190,9 +192,7 @@ struct Tried {
 impl Core {
     /// Creates a connection whose startup packet has been sent to the server.
     pub fn new(shared: Arc<Shared>, database: &str, user: &str) -> Core {
-        let mut session = Session::default();
-        session.soft.clone_from(&shared.soft);
-        session.fits = shared.config.fit_values;
+        let session = session(&shared);
         let name = crate::keys::name();
         let key = Key::new(shared.keys.clone());
         Core {
@@ -213,6 +213,7 @@ impl Core {
             must_drain: false,
             restore: restore::Restore::default(),
             again: again::Again::default(),
+            late: late::Late::default(),
             sealing: Vec::new(),
             enabled: false,
             plain_catalogs: false,
@@ -446,6 +447,9 @@ impl Core {
         if self.discarding && tag != b'S' {
             return Ok(Flow::Done);
         }
+        if self.awaits_rows(tag) == Flow::Wait {
+            return Ok(Flow::Wait);
+        }
         if matches!(tag, b'Q' | b'P' | b'B' | b'F') && self.renew() == Flow::Wait {
             return Ok(Flow::Wait);
         }
@@ -477,6 +481,7 @@ impl Core {
         self.to_server.extend_from_slice(frame);
         self.pipeline = false;
         self.discarding = false;
+        self.synced();
         // During COPY the server ignores Sync.
         if !self.copy_in.as_ref().is_some_and(|copy| copy.extended) {
             self.queue.push_back(Expect::Sync);
@@ -488,6 +493,14 @@ impl Core {
         self.phase = Phase::Running;
         backend::ready(&mut self.to_client, self.status);
     }
+}
+
+/// A session before the handshake.
+fn session(shared: &Shared) -> Session {
+    let mut session = Session::default();
+    session.soft.clone_from(&shared.soft);
+    session.fits = shared.config.fit_values;
+    session
 }
 
 /// Takes a frame out of the buffer. A short one is copied: a frame that is kept while its statement runs

@@ -10,6 +10,7 @@ use client::Failure;
 use rewrite::{CopyPlan, PositionMap, Row};
 
 use super::Stop;
+use super::late::End;
 use super::statement::{Effect, Portal, Statement};
 use client::description::Column;
 
@@ -51,6 +52,8 @@ pub(super) enum Expect {
     Sync,
     /// A statement of the proxy that fails: the client gets our error.
     Refusal(Box<Failure>),
+    /// The rest of what has failed here ([`super::late`]), which the client does not get.
+    Failed,
     /// The answers to a query of the proxy.
     Internal(Box<InternalState>),
 }
@@ -85,6 +88,7 @@ impl Expect {
             Expect::Close { .. } => "Close",
             Expect::Sync => "Sync",
             Expect::Refusal(_) => "a refused message",
+            Expect::Failed => "a failed message",
             Expect::Internal(_) => "a query of the proxy",
         }
     }
@@ -109,6 +113,8 @@ pub(super) struct QueryState {
     pub(super) touches: bool,
     /// Columns of the current rows.
     pub(super) columns: Option<Vec<Column>>,
+    /// How it ends.
+    pub(super) end: End,
 }
 
 /// Which columns of a statement's rows may be protected.

@@ -11,7 +11,7 @@ use crate::shared::Stats;
 use crate::wire::frontend;
 
 /// Neither a valid statement nor a value.
-const FAILS: &str = "confide_refused";
+pub(super) const FAILS: &str = "confide_refused";
 
 impl Core {
     /// Refuses a Query.

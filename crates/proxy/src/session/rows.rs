@@ -18,13 +18,13 @@ pub(super) fn row_columns(tag: u8, body: &mut [u8], session: &Session) -> Step<V
     description::rows(body, &session.types).map_err(Stop::Fatal)
 }
 
-/// Writes a DataRow with its protected fields opened; returns their number.
+/// Writes a DataRow with its protected fields opened; returns their number, or why one does not open.
 pub(super) fn map_row(
     (session, charset): (&Session, Option<Charset>),
     message: &[u8],
     column: impl Fn(usize) -> Option<Column>,
     out: &mut BytesMut,
-) -> Step<u64> {
+) -> Step<Result<u64, Failure>> {
     let values = backend::row(frame::body(message))?;
     let mut opened = 0;
     let mut failure = None;
@@ -59,12 +59,12 @@ pub(super) fn map_row(
         }
     });
     match failure {
-        // The server's data is invalid; none of it is shown.
+        // None of it is shown.
         Some(failure) => {
             out.truncate(before);
-            Err(Stop::Fatal(failure))
+            Ok(Err(failure))
         }
-        None => Ok(opened),
+        None => Ok(Ok(opened)),
     }
 }
 

@@ -130,8 +130,10 @@ impl Core {
         }
         match entry {
             Some(Expect::Query(_) | Expect::Sync) if self.repeat() => Ok(()),
-            Some(Expect::Query(_) | Expect::Sync) => {
-                self.pass(message);
+            Some(entry @ (Expect::Query(_) | Expect::Sync)) => {
+                if !self.is_unfinished(entry) {
+                    self.pass(message);
+                }
                 Ok(())
             }
             Some(Expect::Internal(state)) if state.unawaited => Ok(()),
@@ -159,6 +161,9 @@ impl Core {
             return Err(Stop::Fatal(server_failure(&fields)));
         }
         if self.ends(&fields, message) {
+            return Ok(());
+        }
+        if !fatal && self.is_mute_error() {
             return Ok(());
         }
         // The server's errors about the rows before the refused one come first.
@@ -261,13 +266,7 @@ impl Core {
             return;
         };
         if !name.is_empty() {
-            let info = rewrite::PreparedInfo {
-                params: previous.uses.clone(),
-                touches_protected: previous.touches,
-                results: previous.results().map(<[bool]>::to_vec),
-                cursors: previous.cursors().to_vec(),
-            };
-            self.registry.insert(name.clone(), info);
+            self.registry.insert(name.clone(), previous.info());
         }
         self.statements.insert(name, previous);
     }
@@ -316,6 +315,9 @@ impl Core {
 
     /// Processes an answer to the first entry of the queue.
     fn on_answer(&mut self, tag: u8, message: &mut [u8]) -> Step {
+        if self.is_mute(tag) {
+            return Ok(());
+        }
         let charset = self.encoding.charset();
         let Some(front) = self.queue.front_mut() else {
             // A message that answers nothing, which the protocol may add in the future.
@@ -452,8 +454,7 @@ impl Core {
                     let at = |n: usize| columns.get(n).copied();
                     let by = (&self.session, charset);
                     let opened = map_row(by, message, at, &mut self.to_client)?;
-                    Stats::add(&self.shared.stats.opened, opened);
-                    return Ok(());
+                    return self.opened(opened);
                 }
             }
             b'C' => {
@@ -463,6 +464,10 @@ impl Core {
                 if let Some(effect) = effect {
                     self.succeeded(effect);
                 }
+                if let Some(completion) = self.completion(message) {
+                    self.pass(&completion);
+                }
+                return Ok(());
             }
             b'G' => {
                 let plan = next_plan(&mut state.copies);
@@ -480,6 +485,15 @@ impl Core {
         Ok(())
     }
 
+    /// A row was opened, or not.
+    fn opened(&mut self, opened: Result<u64, Failure>) -> Step {
+        match opened {
+            Ok(opened) => Stats::add(&self.shared.stats.opened, opened),
+            Err(failure) => self.fails_late(failure)?,
+        }
+        Ok(())
+    }
+
     fn on_execute_answer(&mut self, tag: u8, message: &mut [u8]) -> Step {
         let charset = self.charset_of_values();
         let Some(Expect::Execute { portal, copies }) = self.queue.front_mut() else {
@@ -493,8 +507,7 @@ impl Core {
                     let at = |n: usize| Some(portal.column(n));
                     let by = (&self.session, charset);
                     let opened = map_row(by, message, at, &mut self.to_client)?;
-                    Stats::add(&self.shared.stats.opened, opened);
-                    return Ok(());
+                    return self.opened(opened);
                 }
             }
             b'C' | b'I' | b's' => {

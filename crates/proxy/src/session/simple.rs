@@ -1,4 +1,6 @@
 //! The simple protocol, and function calls.
+use std::collections::VecDeque;
+
 use bytes::Bytes;
 use client::Failure;
 
@@ -41,6 +43,7 @@ impl Core {
             Outcome::Recode(recoding) => return Ok(self.recode(*recoding)),
             Outcome::Send(text) => text,
         };
+        let end = self.enclose(&text.statements);
         self.sign_text(&mut text);
         Stats::add(&self.shared.stats.statements, 1);
         text.statements.iter().for_each(|s| self.sent(s, sql));
@@ -61,19 +64,14 @@ impl Core {
             )
         });
         self.queue.push_back(Expect::Query(Box::new(QueryState {
-            refusal: None,
             positions: text.positions,
             literals,
             effects: text.statements.iter().map(Effect::of).collect(),
             results: text.statements.iter().map(Rows::of).collect(),
-            copies: text
-                .statements
-                .into_iter()
-                .filter_map(|s| s.copy)
-                .filter(|c| c.endpoint == rewrite::Endpoint::Client)
-                .collect(),
+            copies: with_client(text.statements),
             touches: text.touches,
-            columns: None,
+            end,
+            ..QueryState::default()
         })));
         Ok(Flow::Done)
     }
@@ -104,6 +102,15 @@ impl Core {
                 .hint("Call the function with SELECT."),
         ))
     }
+}
+
+/// The plans of COPY from and to the client.
+fn with_client(statements: Vec<rewrite::Statement>) -> VecDeque<rewrite::CopyPlan> {
+    statements
+        .into_iter()
+        .filter_map(|s| s.copy)
+        .filter(|c| c.endpoint == rewrite::Endpoint::Client)
+        .collect()
 }
 
 pub(super) fn not_utf8() -> Failure {

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use client::Protected;
 use client::description::Column;
-use rewrite::{CopyPlan, ParamUse, PositionMap, PreparedInfo, StatementKind, Transaction};
+use rewrite::{CopyPlan, Late, ParamUse, PositionMap, PreparedInfo, StatementKind, Transaction};
 
 use super::cursors::Cursor;
 use crate::wire::frontend::format_of;
@@ -42,8 +42,13 @@ impl Effect {
             StatementKind::Discard { all: true } => Some(Effect::DiscardAll),
             StatementKind::Declare { name, hold } => {
                 let results = statement.results.clone();
-                let hold = *hold;
-                Some(Effect::Declare(name.clone(), Cursor { results, hold }))
+                let (hold, late) = (*hold, statement.late);
+                let cursor = Cursor {
+                    results,
+                    hold,
+                    late,
+                };
+                Some(Effect::Declare(name.clone(), cursor))
             }
             StatementKind::Close { name } => Some(Effect::Close(name.clone())),
             StatementKind::TransactionControl(Transaction::Commit) => Some(Effect::End(true)),
@@ -82,6 +87,8 @@ pub(super) struct Statement {
     pub(super) positions: Option<PositionMap>,
     /// The analysed statement, used at Execute.
     pub(super) analysed: Option<rewrite::Statement>,
+    /// [`rewrite::PreparedInfo::late`].
+    pub(super) late: Late,
     /// [`rewrite::PreparedInfo::results`], if only that is known.
     pub(super) prepared: Option<Vec<bool>>,
     /// Parameter types, from the server.
@@ -118,6 +125,17 @@ impl Statement {
         match &self.analysed {
             Some(analysed) => analysed.results.as_deref(),
             None => self.prepared.as_deref(),
+        }
+    }
+
+    /// What EXECUTE has to know of it.
+    pub(super) fn info(&self) -> PreparedInfo {
+        PreparedInfo {
+            params: self.uses.clone(),
+            touches_protected: self.touches,
+            results: self.results().map(<[bool]>::to_vec),
+            late: self.late,
+            cursors: self.cursors().to_vec(),
         }
     }
 

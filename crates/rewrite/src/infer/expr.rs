@@ -58,8 +58,8 @@ impl Infer<'_> {
             }
             NodeEnum::SubLink(s) => self.sublink(s),
             NodeEnum::CaseExpr(c) => self.case(c),
-            NodeEnum::CoalesceExpr(c) => self.alternatives(&c.args, c.location),
-            NodeEnum::MinMaxExpr(c) => self.alternatives(&c.args, c.location),
+            NodeEnum::CoalesceExpr(c) => self.one_of(&c.args, c.location),
+            NodeEnum::MinMaxExpr(c) => self.one_of(&c.args, c.location),
             NodeEnum::NullTest(t) => {
                 let val = self.maybe(t.arg.as_deref())?;
                 self.null_test(val)
@@ -98,10 +98,9 @@ impl Infer<'_> {
     }
 
     /// Expressions of which one supplies the value.
-    fn alternatives(&mut self, args: &[Node], location: i32) -> Res<Val> {
+    fn one_of(&mut self, args: &[Node], location: i32) -> Res<Val> {
         let vals = self.exprs(args)?;
-        self.cast_plain_ones(&args.iter().collect::<Vec<_>>(), &vals);
-        self.common(&vals, location)
+        self.alternatives(&args.iter().collect::<Vec<_>>(), &vals, location)
     }
 
     fn collated(&mut self, c: &CollateClause) -> Res<Val> {
@@ -269,29 +268,12 @@ impl Infer<'_> {
                 nodes.extend(when.result.as_deref());
             }
         }
-        if let Some(result) = self.maybe(c.defresult.as_deref())? {
-            results.push(result);
-            nodes.extend(c.defresult.as_deref());
+        // PostgreSQL looks at the type of ELSE first.
+        if let (Some(result), Some(node)) = (self.maybe(c.defresult.as_deref())?, &c.defresult) {
+            results.insert(0, result);
+            nodes.insert(0, node);
         }
-        self.cast_plain_ones(&nodes, &results);
-        self.common(&results, c.location)
-    }
-
-    /// Casts plain expressions among protected ones, as PostgreSQL's common type requires.
-    pub fn cast_plain_ones(&mut self, nodes: &[&Node], vals: &[Val]) {
-        if !vals.iter().any(|v| self.enc_now(v).is_some()) {
-            return;
-        }
-        for (node, val) in nodes.iter().zip(vals) {
-            if let (Class::Plain(Some(code)), true) = (&val.class, val.leaves.is_empty())
-                && let Some(range) = self.expr_range(node)
-            {
-                let cast = format!(")::pg_catalog.{}", code.enc_name());
-                self.insert(range.start, "(");
-                self.insert(range.end, &cast);
-                self.authority.takes_plain();
-            }
-        }
+        self.alternatives(&nodes, &results, c.location)
     }
 
     fn sublink(&mut self, s: &SubLink) -> Res<Val> {

@@ -6,7 +6,8 @@ use crate::relation::{LEDGER_COLUMNS, Relation};
 use crate::scope::{Col, Cols, Entry, Frame};
 use crate::value::{Block, Class, Val};
 use pg_query::protobuf::{
-    Alias, JoinExpr, RangeFunction, RangeSubselect, RangeTableFunc, RangeTableSample, RangeVar,
+    Alias, JoinExpr, JoinType, RangeFunction, RangeSubselect, RangeTableFunc, RangeTableSample,
+    RangeVar,
 };
 use pg_query::{Node, NodeEnum};
 use std::rc::Rc;
@@ -372,7 +373,12 @@ impl Infer<'_> {
         let mut frame = self.merged(&left, &right, &shared)?;
         if let Some(condition) = j.quals.as_deref() {
             self.scopes.push(Rc::new(frame.clone()));
-            let result = self.condition(condition);
+            let result =
+                self.condition(condition)
+                    .and_then(|()| match j.jointype() == JoinType::JoinFull {
+                        true => self.cast_joined(condition),
+                        false => Ok(()),
+                    });
             self.scopes.pop();
             result?;
         }

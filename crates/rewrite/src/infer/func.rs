@@ -48,15 +48,14 @@ impl Infer<'_> {
             self.window(over)?;
         }
         self.depends_on_search_path |= schema.is_none() && self.schema.function_elsewhere(name);
-        if self.schema.all_bodies(name).next().is_some() {
-            self.called.insert(name.to_owned());
-        }
+        self.note_call(schema, name);
         self.given_to_bodies(schema, name, f, &vals)?;
         if let (Some(ty), [val]) = (self.called_type(schema, name), vals.as_slice()) {
             return self.cast_protected(&ty, val, f.location);
         }
         let users = self.schema.functions(schema, name);
         if !users.is_empty() {
+            self.writes = true;
             let users: Vec<UserFunction> = users.into_iter().cloned().collect();
             if let Some(val) = self.user_function(&users, f, &vals)? {
                 return Ok(val);
@@ -76,6 +75,15 @@ impl Infer<'_> {
             self.system_function(name, f, &vals)
         } else {
             self.plain_function(name, &vals, f.location)
+        }
+    }
+
+    fn note_call(&mut self, schema: Option<&str>, name: &str) {
+        let known = Known::get().has_function(name) || takes_anything(name) || is_structural(name);
+        self.writes |= !known || schema.is_some_and(|s| s != "pg_catalog");
+        if self.schema.all_bodies(name).next().is_some() {
+            self.called.insert(name.to_owned());
+            self.writes = true;
         }
     }
 

@@ -39,12 +39,18 @@ impl Infer<'_> {
         Ok(Val::leaf(id, code))
     }
 
-    /// The range of a constant; a negative number includes the sign.
+    /// The range of a constant; a negative number includes the sign, and what is between: `-(5)`.
     fn constant_range(&mut self, c: &AConst) -> Res<Range<usize>> {
         let lost = || Refusal::unsupported("a literal cannot be found in the text").at(c.location);
         let start = usize::try_from(c.location).map_err(|_| lost())?;
         let mut index = self.tokens.at(start).ok_or_else(lost)?;
-        if matches!(self.tokens.kind(index), Token::Ascii45 | Token::Ascii43) {
+        let mut open = None;
+        while let sign @ (Token::Ascii45 | Token::Ascii43 | Token::Ascii40) =
+            self.tokens.kind(index)
+        {
+            if sign == Token::Ascii40 {
+                open.get_or_insert(index);
+            }
             index += 1;
         }
         self.visited.insert(self.tokens.range(index).start);
@@ -55,12 +61,25 @@ impl Infer<'_> {
             self.visited.insert(self.tokens.range(index + 2).start);
             end = self.tokens.range(index + 2).end;
         }
+        if let Some(open) = open {
+            end = self
+                .tokens
+                .range(self.tokens.closing(open).ok_or_else(lost)?)
+                .end;
+        }
         Ok(start..end)
     }
 
     /// A number with the type that PostgreSQL gives it: `int4`, `int8` or `numeric`.
     fn number(&self, range: &Range<usize>) -> (LeafKind, Option<Option<TypeCode>>) {
-        let text: String = self.sql[range.clone()].split_whitespace().collect();
+        let kept = |c: &char| !c.is_whitespace() && !matches!(c, '(' | ')');
+        let text: String = self.sql[range.clone()].chars().filter(kept).collect();
+        let digits = text.trim_start_matches(['-', '+']);
+        let negative = text.matches('-').count() - digits.matches('-').count();
+        let text = match negative % 2 {
+            0 => digits.to_owned(),
+            _ => format!("-{digits}"),
+        };
         let known = |b: u8| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'-' | b'+');
         if !text.bytes().all(known) {
             let reason =

@@ -274,7 +274,10 @@ impl Infer<'_> {
             if let [Some(code)] = codes.as_slice() {
                 vals.iter().for_each(|val| self.expect(val, *code));
             }
-            return Ok(Val::enc(if codes.len() == 1 { codes[0] } else { None }));
+            return Ok(Val::enc(match codes.as_slice() {
+                [only] => *only,
+                _ => self.common_code(vals),
+            }));
         }
         let mut uses: Vec<Use> = vals.iter().flat_map(|v| v.leaves.iter().copied()).collect();
         self.leaves.unite_all(&uses);

@@ -19,6 +19,7 @@ mod json;
 mod literal;
 mod meet;
 mod merge;
+mod mixed;
 mod named;
 mod opclass;
 mod oper;
@@ -39,6 +40,7 @@ use crate::refusal::Refusal;
 use crate::relation::ColumnType;
 use crate::schema::{Routine, Schema};
 use crate::scope::{Cols, Frame};
+use crate::statement::Late;
 use crate::tokens::Tokens;
 use crate::value::{Class, LeafId, Leaves, Val};
 use contract::TypeCode;
@@ -103,7 +105,11 @@ pub(crate) struct Infer<'a> {
     pub named_targets: Vec<NamedTarget>,
     /// The results that the client gets ([`crate::Statement::results`]).
     pub results: Option<Vec<bool>>,
-    /// The same for the cursors that routines open ([`crate::Statement::cursors`]).
+    /// [`crate::Statement::late`].
+    pub late: Late,
+    /// It may change something, by what it is or by what it calls.
+    pub writes: bool,
+    /// [`Self::results`] of the cursors that routines open ([`crate::Statement::cursors`]).
     pub cursors: Vec<Vec<bool>>,
     /// The routines that it calls, by name.
     pub called: BTreeSet<String>,
@@ -149,6 +155,8 @@ impl<'a> Infer<'a> {
             yields: false,
             named_targets: Vec::new(),
             results: None,
+            late: Late::Never,
+            writes: false,
             cursors: Vec::new(),
             called: BTreeSet::new(),
             nameless: 0,

@@ -40,19 +40,7 @@ impl Infer<'_> {
                 self.compare(&l, &r, e.location)?;
                 Ok(Val::boolean())
             }
-            AExprKind::AexprNullif => {
-                let (l, r) = self.both(e)?;
-                self.compare(&l, &r, e.location)?;
-                // The result has the type as which its first operand is compared.
-                let plain = matches!(l.class, Class::Plain(_)) && l.leaves.is_empty();
-                let soft = |v: &Val| matches!(v.class, Class::Soft(_));
-                Ok(match self.enc(&l) {
-                    None if soft(&r) && !soft(&l) => Val::of(r.class),
-                    None if plain && self.enc_now(&r).is_some() => Val::of(Class::Enc(None)),
-                    None if l.bare() => self.settle(&l),
-                    _ => l,
-                })
-            }
+            AExprKind::AexprNullif => self.nullif(e),
             AExprKind::AexprIn => self.in_list(e),
             AExprKind::AexprLike | AExprKind::AexprIlike => self.like(name, e),
             AExprKind::AexprSimilar => self.similar(e),
@@ -70,6 +58,26 @@ impl Infer<'_> {
             }
             AExprKind::Undefined => Err(Refusal::unsupported("unknown operator").at(e.location)),
         }
+    }
+
+    fn nullif(&mut self, e: &AExpr) -> Res<Val> {
+        let (l, r) = self.both(e)?;
+        let sides = [&e.lexpr, &e.rexpr].into_iter();
+        let nodes: Vec<&Node> = sides.filter_map(Option::as_deref).collect();
+        self.cast_plain_ones(&nodes, &[l.clone(), r.clone()]);
+        self.compare(&l, &r, e.location)?;
+        // The result has the type as which its first operand is compared.
+        let plain = matches!(l.class, Class::Plain(_)) && l.leaves.is_empty();
+        let soft = |v: &Val| matches!(v.class, Class::Soft(_));
+        Ok(match self.enc(&l) {
+            None if soft(&r) && !soft(&l) => Val::of(r.class),
+            None if plain && self.enc_now(&r).is_some() => Val::enc(code_of(&l)),
+            None if l.bare() => self.settle(&l),
+            _ => Val {
+                class: compared_as(l.class),
+                leaves: l.leaves,
+            },
+        })
     }
 
     fn written_operator(&mut self, name: &str, e: &AExpr) -> Res<Val> {
@@ -90,7 +98,10 @@ impl Infer<'_> {
                     let nodes: Vec<&Node> = sides.filter_map(Option::as_deref).collect();
                     self.cast_plain_ones(&nodes, &[l.clone(), r.clone()]);
                 }
-                self.binary(name, &l, &r, e.location)
+                let vals = [l, r];
+                let casts = self.cast_numbers(name, e, &vals);
+                let val = self.binary(name, &vals[0], &vals[1], e.location)?;
+                Ok(self.with_casts(val, casts))
             }
             (None, Some(r)) => self.unary(name, &r, e.location),
             _ => Err(Refusal::unsupported("postfix operators are not supported").at(e.location)),
@@ -158,6 +169,9 @@ impl Infer<'_> {
         self.alike(name, l, r);
         self.meet(l, r, at)?;
         if known::is_comparison(name) {
+            for val in [l, r] {
+                self.authority.does_perhaps(val, families(name));
+            }
             return Ok(Val::boolean());
         }
         Ok(self.combine(name, &sigs, &[l, r]))
@@ -492,6 +506,17 @@ impl Infer<'_> {
             self.note_plain(val);
         }
         Ok(Val::boolean())
+    }
+}
+
+/// The class of an operand as the operator takes it: strings are compared as `text`.
+fn compared_as(class: Class) -> Class {
+    let text = Some(TypeCode::Text);
+    match class {
+        Class::Plain(Some(TypeCode::Varchar)) => Class::Plain(text),
+        Class::Enc(Some(TypeCode::Varchar)) => Class::Enc(text),
+        Class::Lit(Some(Some(TypeCode::Varchar))) => Class::Lit(Some(text)),
+        other => other,
     }
 }
 

@@ -91,8 +91,11 @@ impl Infer<'_> {
         if let Some(computed) = l.computed.or(r.computed) {
             return Err(lost(computed, e.location));
         }
+        let vals = [l.val, r.val];
+        let casts = self.cast_numbers(name, e, &vals);
+        let val = self.binary(name, &vals[0], &vals[1], e.location)?;
         Ok(Factor {
-            val: self.binary(name, &l.val, &r.val, e.location)?,
+            val: self.with_casts(val, casts),
             column: None,
             computed: None,
             bits: 0,

@@ -1,7 +1,7 @@
 //! Positions of expressions in the text, for expressions where they are easy to determine.
 
 use super::Infer;
-use pg_query::protobuf::Token;
+use pg_query::protobuf::{AExpr, AExprKind, Token};
 use pg_query::{Node, NodeEnum};
 use std::ops::Range;
 
@@ -46,7 +46,45 @@ impl Infer<'_> {
                 let follows = self.tokens.next_from(arg.end);
                 (follows == at).then(|| arg.start..self.tokens.range(end).end)
             }
+            NodeEnum::AExpr(e) if e.kind() == AExprKind::AexprOp => self.operator_range(e),
+            NodeEnum::AExpr(e) if e.kind() == AExprKind::AexprNullif => {
+                self.keyword_call(e.location)
+            }
             _ => None,
+        }
+    }
+
+    /// Of two operands, with the parentheses around each, and the operator between them.
+    fn operator_range(&self, e: &AExpr) -> Option<Range<usize>> {
+        let operator = self.tokens.at(usize::try_from(e.location).ok()?)?;
+        let (l, r) = (e.lexpr.as_deref()?, e.rexpr.as_deref()?);
+        let (l, r) = (self.enclosed(l)?, self.enclosed(r)?);
+        let follows = self.tokens.next_from(l.end) == operator;
+        let before = self.tokens.next_from(self.tokens.range(operator).end);
+        (follows && self.tokens.range(before).start == r.start).then_some(l.start..r.end)
+    }
+
+    /// An operand with the parentheses around it alone.
+    fn enclosed(&self, node: &Node) -> Option<Range<usize>> {
+        let mut range = match &node.node {
+            Some(NodeEnum::AConst(c)) => {
+                let at = self.tokens.at(usize::try_from(c.location).ok()?)?;
+                self.tokens.holds_value(at).then(|| self.tokens.range(at))?
+            }
+            _ => self.expr_range(node)?,
+        };
+        loop {
+            let first = self.tokens.at(range.start)?;
+            let Some(open) = first.checked_sub(1) else {
+                return Some(range);
+            };
+            let behind = self.tokens.next_from(range.end);
+            let encloses = self.tokens.kind(open) == Token::Ascii40
+                && self.tokens.closing(open) == Some(behind);
+            if !encloses {
+                return Some(range);
+            }
+            range = self.tokens.range(open).start..self.tokens.range(behind).end;
         }
     }
 

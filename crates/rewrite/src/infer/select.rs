@@ -12,6 +12,7 @@ use std::rc::Rc;
 impl Infer<'_> {
     /// A statement that returns columns: a query, or DML with `RETURNING`.
     pub fn query_node(&mut self, node: &Node) -> Res<Cols> {
+        self.writes |= !matches!(node.node, Some(NodeEnum::SelectStmt(_)));
         match &node.node {
             Some(NodeEnum::SelectStmt(s)) => self.select(s),
             Some(NodeEnum::InsertStmt(s)) => self.insert_into(s),
