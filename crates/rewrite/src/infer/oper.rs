@@ -71,7 +71,9 @@ impl Infer<'_> {
         let soft = |v: &Val| matches!(v.class, Class::Soft(_));
         Ok(match self.enc(&l) {
             None if soft(&r) && !soft(&l) => Val::of(r.class),
-            None if plain && self.enc_now(&r).is_some() => Val::enc(code_of(&l)),
+            None if plain && self.enc_now(&r).is_some() => {
+                Val::of(compared_as(Class::Enc(code_of(&l))))
+            }
             None if l.bare() => self.settle(&l),
             _ => Val {
                 class: compared_as(l.class),
