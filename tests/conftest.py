@@ -10,14 +10,38 @@ from pathlib import Path
 import pytest
 from stack import PG_BIN, Stack
 
+STACK = pytest.StashKey[Stack]()
+
 
 @pytest.fixture(scope="session")
 def stack(request):
-    stack = Stack()
+    stack = request.config.stash[STACK] = Stack()
     stack.fresh()
     yield stack
+    del request.config.stash[STACK]
     # After a failure, data and logs stay until the next run.
     stack.down(*([] if request.session.testsfailed else ["--remove"]))
+
+
+OTHERS = (
+    "SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_'"
+    " AND nspname NOT IN ('public', 'information_schema', 'confide')"
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_is_left(request):
+    """Drops the schemas that a file's tests have made. Otherwise the names of their relations would
+    decide about statements of the next file, which may be another one in another run."""
+    yield
+    stack = request.config.stash.get(STACK, None)
+    if stack is None:
+        return
+    with stack.connect_dba() as connection:
+        connection.execute("SET client_min_messages = warning")
+        connection.execute("SET lock_timeout = '300s'")
+        for (name,) in connection.execute(OTHERS).fetchall():
+            connection.execute(f'DROP SCHEMA "{name}" CASCADE')
 
 
 @pytest.fixture

@@ -176,6 +176,28 @@ def test_routines(sides):
     )
 
 
+def test_variables(sides):
+    """The types of variables are known, so constants beside them are sealed or stay as they are.
+    Bug: the plain routines are refused, because words of their bodies name something protected."""
+    sides.execute("CREATE TABLE b (a enc_int4)")
+    sides.execute("CREATE FUNCTION a(enc_int4) RETURNS enc_int4 LANGUAGE sql AS 'SELECT $1'")
+    both(
+        sides,
+        [
+            "CREATE FUNCTION {1}f(a {1}money) RETURNS {1}money LANGUAGE plpgsql AS $$"
+            " DECLARE b {1}money := a; BEGIN b := b + a; RETURN b; END $$",
+            "SELECT {1}f(pay) FROM {1}t ORDER BY id",
+            "CREATE FUNCTION {1}g() RETURNS {1}money LANGUAGE plpgsql AS $$"
+            " DECLARE a {1}money := 7.005; b CONSTANT {1}code DEFAULT 'xyz';"
+            " BEGIN IF a > 5 AND b < 'z' THEN a := a + 3; END IF; RETURN a; END $$",
+            "SELECT {1}g()",
+            "CREATE FUNCTION {1}h() RETURNS {1}money LANGUAGE plpgsql AS $$"
+            " DECLARE b {1}money := 5000; BEGIN RETURN b; END $$",
+            "SELECT {1}h()",
+        ],
+    )
+
+
 def test_copy(sides):
     for prefix in (PLAIN, PROTECTED):
         name = f"{prefix[1]}t"

@@ -10,6 +10,7 @@
 
 mod constants;
 mod cursors;
+mod declared;
 pub(crate) mod definition;
 mod place;
 mod refusals;
@@ -139,54 +140,8 @@ impl<'a> Body<'a> {
         let tree = pg_query::parse_plpgsql(create).ok()?;
         let mut body = Body::new(schema, text, meeting);
         body.walk(&tree, Place::default());
-        body.protected_variables(text);
+        body.declared(text);
         Some(body)
-    }
-
-    /// The parser knows only PostgreSQL's own types: it treats variables of protected types as
-    /// records and drops their defaults. Therefore declarations are found from their tokens.
-    fn protected_variables(&mut self, text: &str) {
-        let Ok(tokens) = Tokens::scan(text) else {
-            return;
-        };
-        let word = |index: usize| identifier(text.get(tokens.range(index)).unwrap_or_default());
-        for index in 1..tokens.len() {
-            let Some(code) = TypeCode::from_protected_name(&word(index)) else {
-                continue;
-            };
-            let constant = tokens.kind(index - 1) == Token::Ident && word(index - 1) == "constant";
-            let Some(at) = index.checked_sub(if constant { 2 } else { 1 }) else {
-                continue;
-            };
-            if !tokens.is_name(at) {
-                continue;
-            }
-            let name = word(at).into_owned();
-            self.variables.retain(|v| v.name != name);
-            let ty = Some(ColumnType::Enc(code));
-            self.variables.push(Variable {
-                name: name.clone(),
-                ty,
-                argument: false,
-            });
-            let rest = index + 1..tokens.len();
-            let end = rest.clone().find(|i| tokens.kind(*i) == Token::Ascii59);
-            let given = |i: &usize| {
-                let kind = tokens.kind(*i);
-                matches!(kind, Token::ColonEquals | Token::Ascii61 | Token::Default)
-            };
-            if let (Some(end), Some(start)) = (end, rest.clone().find(given))
-                && start < end
-            {
-                let expr = text.get(tokens.range(start).end..tokens.range(end).start);
-                let sql = format!("SELECT {}", expr.unwrap_or_default());
-                self.pieces.push(Piece {
-                    sql,
-                    target: Some(name),
-                    ..Piece::default()
-                });
-            }
-        }
     }
 
     fn walk(&mut self, node: &Value, place: Place) {

@@ -303,6 +303,20 @@ impl Schema {
         found.map(|named| &named.ty).filter(|ty| ty.protected())
     }
 
+    /// The type with this name, if it is no row type, and the same in all schemas: of a plain one only
+    /// that it is plain.
+    pub(crate) fn scalar_type(&self, name: &str) -> Option<ColumnType> {
+        let seen = |named: &NamedType| match &named.ty {
+            ColumnType::Plain(..) => ColumnType::Plain(0, name.to_owned()),
+            ty => ty.clone(),
+        };
+        let named = self.types.get(name)?;
+        let ty = seen(named.first()?);
+        let scalar = matches!(ty, ColumnType::Plain(..) | ColumnType::Enc(_));
+        let alike = named.iter().all(|t| seen(t) == ty);
+        (scalar && alike && self.relations.get(name).is_none_or(Vec::is_empty)).then_some(ty)
+    }
+
     /// The domain over a protected type with this name, in grants.
     pub(crate) fn domain(&self, schema: Option<&str>, name: &str) -> Option<grant::Column> {
         let mut named = self.types.get(name)?.iter();

@@ -10,8 +10,8 @@
 #define CFD_HOOKS_HOOKS_H
 
 #include "postgres.h"
-#include "nodes/parsenodes.h"
 #include "nodes/execnodes.h"
+#include "nodes/parsenodes.h"
 #include "nodes/plannodes.h"
 #include "parser/parse_node.h"
 

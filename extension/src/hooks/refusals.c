@@ -14,6 +14,8 @@
  *
  * Invariant: after a successful DDL statement, FIDs are stored only in columns
  * of protected types and of their arrays, in relations with the access method "confide".
+ * While a materialized view is refreshed concurrently, they are also in rows of
+ * PostgreSQL's temporary table of the differences, which ends with the statement.
  */
 #include "postgres.h"
 

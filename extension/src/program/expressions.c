@@ -452,7 +452,7 @@ cfd_graph_has_our_functions(Node *node, void *context)
 	if (node == NULL)
 		return false;
 	if (IsA(node, FuncExpr) && cfd_function_of_values(((FuncExpr *) node)->funcid) != NULL)
-		return ((void) context, true);
+		return true;
 	if (IsA(node, OpExpr) || IsA(node, DistinctExpr) || IsA(node, NullIfExpr))
 	{
 		set_opfuncid((OpExpr *) node);

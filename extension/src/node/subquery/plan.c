@@ -46,7 +46,7 @@ cfd_subquery_find(Node *node, void *context)
 	if (node == NULL)
 		return false;
 	if (IsA(node, SubPlan) && cfd_subquery_suits((SubPlan *) node))
-		return ((void) context, true);
+		return true;
 	return expression_tree_walker(node, cfd_subquery_find, context);
 }
 
