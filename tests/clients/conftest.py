@@ -5,7 +5,7 @@ from demo_data import SCHEMA, TABLES, queries, rows_of
 from results import plain, run
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def payroll(stack):
     """The demo's protected tables, and a plain twin in the schema `payroll_plain`."""
     for schema, ddl in (
@@ -21,7 +21,7 @@ def payroll(stack):
                     rows.write(rows_of(table))
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def expected(stack, payroll):
     """Each query of the demo with what plain PostgreSQL gives for it."""
     with stack.connect_dba() as connection:
