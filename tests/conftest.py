@@ -5,43 +5,43 @@ import shutil
 import subprocess
 import tempfile
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from leftovers import differences, drop_schemas, state
 from stack import PG_BIN, Stack
 
 STACK = pytest.StashKey[Stack]()
+STATE = pytest.StashKey[Counter]()  # as the last file has left the stack
 
 
 @pytest.fixture(scope="session")
 def stack(request):
     stack = request.config.stash[STACK] = Stack()
     stack.fresh()
+    request.config.stash[STATE] = state(stack)
     yield stack
     del request.config.stash[STACK]
     # After a failure, data and logs stay until the next run.
     stack.down(*([] if request.session.testsfailed else ["--remove"]))
 
 
-OTHERS = (
-    "SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_'"
-    " AND nspname NOT IN ('public', 'information_schema', 'confide')"
-)
-
-
 @pytest.fixture(scope="module", autouse=True)
 def nothing_is_left(request):
-    """Drops the schemas that a file's tests have made. Otherwise the names of their relations would
-    decide about statements of the next file, which may be another one in another run."""
+    """Drops the schemas that a file's tests have made; what else they leave is an error of the file
+    (tests/leftovers.py). A file that fails may leave something."""
+    failed = request.session.testsfailed
     yield
     stack = request.config.stash.get(STACK, None)
     if stack is None:
         return
-    with stack.connect_dba() as connection:
-        connection.execute("SET client_min_messages = warning")
-        connection.execute("SET lock_timeout = '300s'")
-        for (name,) in connection.execute(OTHERS).fetchall():
-            connection.execute(f'DROP SCHEMA "{name}" CASCADE')
+    drop_schemas(stack)
+    before, after = request.config.stash[STATE], state(stack)
+    request.config.stash[STATE] = after
+    if request.session.testsfailed == failed:
+        found = differences(before, after)
+        assert not found, "\n".join(found)
 
 
 @pytest.fixture
