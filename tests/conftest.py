@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from leftovers import differences, drop_schemas, state
+from leftovers import differences, reset, state
 from stack import PG_BIN, Stack
 
 STACK = pytest.StashKey[Stack]()
@@ -36,7 +36,7 @@ def nothing_is_left(request):
     stack = request.config.stash.get(STACK, None)
     if stack is None:
         return
-    drop_schemas(stack)
+    reset(stack)
     before, after = request.config.stash[STATE], state(stack)
     request.config.stash[STATE] = after
     if request.session.testsfailed == failed:

@@ -24,6 +24,12 @@ class Fixes:
             host="127.0.0.1", port=port, dbname="app", user="confide_fix", password="fix"
         )
 
+    def drop(self):
+        roles = "confide_fix, confide_fix_owners"
+        with self.stack.connect_dba() as dba:
+            dba.execute(f"DROP OWNED BY {roles}")
+            dba.execute(f"DROP ROLE {roles}")
+
     def confide(self, *arguments):
         return self.run("fix", *arguments)
 

@@ -57,14 +57,9 @@ def active(dba, pid):
 
 
 def worked(pid):
-    """Nanoseconds that all threads of a process have run."""
-    total = 0
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        try:
-            total += int((task / "schedstat").read_text().split()[0])
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    return total
+    """Nanoseconds that all threads of a process have run, those that have ended, too: the process's
+    clock, as clock_getcpuclockid(3) names it."""
+    return time.clock_gettime_ns((~pid << 3) | 2)
 
 
 OTHERS = """SELECT 1 FROM pg_stat_activity WHERE state = 'active'

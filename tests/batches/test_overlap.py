@@ -7,9 +7,9 @@ runs of a few bytes, this may be at the end of the scan, so nothing overlaps.
 
 import threading
 import time
-from pathlib import Path
 
 from results import run
+from waiting import worked
 
 ROWS = 12_000
 LOCK = 4711
@@ -18,12 +18,6 @@ SUMS = ", ".join(f"sum(a * {n} + a), max(a - {n})" for n in range(1, 6))
 BLOCKED = f"""SELECT {SUMS} FROM (
     SELECT a FROM t UNION ALL SELECT a FROM o WHERE pg_advisory_xact_lock_shared({LOCK}) IS NOT NULL
 ) x"""
-
-
-def keeper_time(stack):
-    """Nanoseconds that the keeper's threads have run."""
-    tasks = Path(f"/proc/{stack.keeper_pid()}/task").iterdir()
-    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks)
 
 
 def grows(measure, least, seconds=60):
@@ -44,20 +38,21 @@ def fill(connection):
 
 def test_keeper_works_meanwhile(stack, app, dba):
     fill(app)
-    before = keeper_time(stack)
+    keeper = stack.keeper_pid()
+    before = worked(keeper)
     # Waits that are too long to spin: from now on the backend wakes for few messages only.
     for _ in range(10):
         plan = run(app, f"EXPLAIN (ANALYZE) {BLOCKED}")
         assert "ConfideAggregate" in str(plan.rows)
-    once = (keeper_time(stack) - before) // 10
+    once = (worked(keeper) - before) // 10
     dba.execute(f"SELECT pg_advisory_lock({LOCK})")
-    before = keeper_time(stack)
+    before = worked(keeper)
     thread = threading.Thread(target=run, args=(app, BLOCKED))
     thread.start()
     try:
         # Two batches of three are with the keeper.
-        worked = grows(lambda: keeper_time(stack) - before, once * 0.4)
+        meanwhile = grows(lambda: worked(keeper) - before, once * 0.4)
     finally:
         dba.execute(f"SELECT pg_advisory_unlock({LOCK})")
         thread.join()
-    assert worked > once * 0.4, (worked, once)
+    assert meanwhile > once * 0.4, (meanwhile, once)

@@ -6,14 +6,26 @@ hard limit of 4 GB without eviction; after drops the keeper's resident memory re
 the size of its values. Before the limit the log has a warning that says what to do.
 """
 
+import os
 import re
 from pathlib import Path
 
 import psycopg
 import pytest
+from stack import ROOT, Stack
 from waiting import until
 
 ROWS = 400_000
+
+
+@pytest.fixture(scope="module")
+def stack():
+    """With a keeper of its own, whose values are those of these tests: what others have left goes
+    meanwhile, or takes the room that is counted here."""
+    made = Stack(ROOT / ".run" / f"memory-{os.getpid()}")
+    made.fresh()
+    yield made
+    made.down("--remove")
 
 
 def statistics(stack) -> dict[str, int]:

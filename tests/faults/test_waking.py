@@ -5,6 +5,7 @@ Backend and keeper share one processor, and have learnt that spinning does not p
 sleeps while the ring is full, and is never woken; or it starts only then.
 """
 
+import contextlib
 import os
 import threading
 from pathlib import Path
@@ -20,8 +21,13 @@ ROWS = f"""WITH p AS MATERIALIZED (SELECT pg_sleep(0.1))
            (SELECT g::enc_int4 + 1 AS x FROM p, generate_series(1, {{rows}}) g OFFSET 0) s"""
 
 
-def tasks(keeper: int) -> set[int]:
-    return {int(task.name) for task in Path(f"/proc/{keeper}/task").iterdir()}
+def tasks(keeper: int) -> dict[int, int]:
+    """Nanoseconds that each has run; some end meanwhile."""
+    found = {}
+    for task in Path(f"/proc/{keeper}/task").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            found[int(task.name)] = int((task / "schedstat").read_text().split()[0])
+    return found
 
 
 class Channel:
@@ -29,11 +35,16 @@ class Channel:
 
     def __init__(self, stack):
         self.keeper = stack.keeper_pid()
-        before = tasks(self.keeper)
+        earlier = tasks(self.keeper)
         self.connection = stack.connect_app()
         self.connection.execute("SET confide.enable_batch_aggregate = off")
         self.compare(1)
-        (self.task,) = tasks(self.keeper) - before
+        # Others may begin meanwhile: ours is the one that works on what is asked.
+        before = tasks(self.keeper)
+        self.compare(100)
+        after = tasks(self.keeper)
+        new = after.keys() - earlier.keys()
+        self.task = max(new, key=lambda task: after[task] - before.get(task, 0))
         backend = self.connection.execute("SELECT pg_backend_pid()").fetchone()[0]
         processor = {min(os.sched_getaffinity(0))}
         os.sched_setaffinity(backend, processor)

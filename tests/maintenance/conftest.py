@@ -1,13 +1,16 @@
-"""The role that executes templates, made once, and the command with a log of each test's own."""
+"""The role that executes templates, made for each file, and the command with a log of each
+test's own."""
 
 import pytest
 from templates import Fixes
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def role(stack, tmp_path_factory):
     stack.up()
-    return Fixes(stack, tmp_path_factory.mktemp("role"))
+    made = Fixes(stack, tmp_path_factory.mktemp("role"))
+    yield made
+    made.drop()
 
 
 @pytest.fixture
