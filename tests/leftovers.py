@@ -1,6 +1,6 @@
-"""What the tests of a file may leave at the stack, and what they must not: schemas are dropped, all
-else that outlives a connection has to be as it was. Otherwise it would decide about the next file,
-which may be another one in another run.
+"""What the tests of a file leave at the stack would decide about the next file, which may be
+another one in another run. Schemas and what stands in public are dropped; what else outlives a
+connection and is not as it was is told at the end of the run.
 
 It does not look into other databases, nor at what stacks of a test's own leave.
 """
@@ -12,6 +12,11 @@ from stack import children
 
 SCHEMAS = """SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_'
     AND nspname NOT IN ('public', 'information_schema', 'confide')"""
+IN_PUBLIC = """SELECT FROM pg_depend WHERE refclassid = 'pg_namespace'::regclass
+    AND refobjid = 'public'::regnamespace"""
+# As initdb makes it.
+PUBLIC = """DROP SCHEMA public CASCADE; CREATE SCHEMA public AUTHORIZATION pg_database_owner;
+    COMMENT ON SCHEMA public IS 'standard public schema'; GRANT USAGE ON SCHEMA public TO PUBLIC"""
 
 # The rows of a kind's query are the things that there are of it.
 KINDS = {
@@ -77,12 +82,14 @@ def command(pid: int) -> str:
 
 
 def reset(stack) -> None:
-    """Takes back what tests leave by habit: schemas, and the right to see statistics."""
+    """Takes back what tests leave by habit: schemas, what is in public, the right to statistics."""
     with stack.connect_dba() as dba:
         dba.execute("SET client_min_messages = error")
         dba.execute("SET lock_timeout = '300s'")
         for (name,) in dba.execute(SCHEMAS).fetchall():
             dba.execute(f'DROP SCHEMA "{name}" CASCADE')
+        if dba.execute(IN_PUBLIC).fetchone() is not None:
+            dba.execute(PUBLIC)
         dba.execute("REVOKE pg_monitor FROM app")
 
 
