@@ -11,7 +11,7 @@ from results import plain, run
 
 NAMED = [
     "SELECT concat(s, n), concat(s), quote_nullable(s), concat_ws('-', s, n), format('%s', s) FROM t",
-    "SELECT (SELECT concat(s, 'x')), array_agg(n) FROM t GROUP BY s",
+    "SELECT (SELECT concat(s, 'x')), array_agg(n) FROM t GROUP BY s ORDER BY s",
     "SELECT u.concat FROM (SELECT concat(s, 'x') FROM t) u ORDER BY concat",
     "CREATE TABLE made AS SELECT concat(s, n), n + 1, quote_nullable(s) FROM t",
     "SELECT * FROM made ORDER BY concat",
