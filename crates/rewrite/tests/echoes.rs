@@ -308,7 +308,7 @@ fn patterns() {
             ),
             (
                 "SELECT concat(name, id) FROM emp",
-                "SELECT (coalesce((name)::enc_text, '<<text:>>'::enc_text) || coalesce(( id)::pg_catalog.text::enc_text, '<<text:>>'::enc_text)) FROM emp",
+                "SELECT (coalesce((name)::enc_text, '<<text:>>'::enc_text) || coalesce(( id)::pg_catalog.text::enc_text, '<<text:>>'::enc_text)) AS \"concat\" FROM emp",
             ),
             (
                 "SELECT substring(name for 3), substring(name from 2 for 3) FROM emp",

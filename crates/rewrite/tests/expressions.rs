@@ -455,7 +455,7 @@ fn patterns_and_formats() {
             ),
             (
                 "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY salary) AS half, percentile_cont($1) WITHIN GROUP (ORDER BY salary DESC) FROM emp",
-                "SELECT enc_percentile_cont(0.5) WITHIN GROUP (ORDER BY salary) AS half, enc_percentile_cont_desc($1::pg_catalog.float8) WITHIN GROUP (ORDER BY salary DESC) AS \"percentile_cont\" FROM emp",
+                "SELECT enc_percentile_cont(0.5) WITHIN GROUP (ORDER BY (salary)::enc_float8) AS half, enc_percentile_cont_desc($1::pg_catalog.float8) WITHIN GROUP (ORDER BY (salary)::enc_float8 DESC) AS \"percentile_cont\" FROM emp",
             ),
             (
                 "SELECT percentile_disc('0.5') WITHIN GROUP (ORDER BY name), percentile_cont('0.5') WITHIN GROUP (ORDER BY id) FROM emp",

@@ -176,7 +176,25 @@ fn with_and_sets() {
             ),
             (
                 "WITH RECURSIVE r AS (SELECT id, salary FROM emp WHERE id = 1 UNION ALL SELECT e.id, r.salary + 1 FROM r JOIN emp e ON e.id = r.id WHERE r.salary < 9) SELECT * FROM r",
-                "WITH RECURSIVE r AS (SELECT id, salary FROM emp WHERE id = 1 UNION ALL SELECT e.id, r.salary + '<<int4:1>>'::enc_int4 FROM r JOIN emp e ON e.id = r.id WHERE r.salary < '<<int4:9>>'::enc_int4) SELECT * FROM r",
+                "WITH RECURSIVE r AS (SELECT id, (salary)::enc_int4 FROM emp WHERE id = 1 UNION ALL SELECT e.id, r.salary + '<<int4:1>>'::enc_int4 FROM r JOIN emp e ON e.id = r.id WHERE r.salary < '<<int4:9>>'::enc_int4) SELECT * FROM r",
+            ),
+            // VALUES takes a string for text by itself.
+            (
+                "VALUES (1, 'x') UNION SELECT salary, name FROM emp",
+                "VALUES ('<<int4:1>>'::enc_int4, '<<~text:x>>'::enc_text) UNION SELECT salary, name FROM emp",
+            ),
+            // Of the family `rnd_`, types of two arms meet as those of the family `enc_`.
+            (
+                "SELECT salary FROM emp UNION SELECT salary * 1.5 FROM emp UNION SELECT salary FROM emp",
+                "SELECT (salary)::enc_int4 FROM emp UNION SELECT (salary * '<<numeric:1.5>>'::enc_numeric)::enc_numeric AS \"?column?\" FROM emp UNION SELECT (salary)::enc_int4 FROM emp",
+            ),
+            (
+                "SELECT (dept * dept) FROM emp UNION SELECT salary FROM emp",
+                "SELECT ((dept * dept)::enc_int4) AS \"?column?\" FROM emp UNION SELECT salary FROM emp",
+            ),
+            (
+                "WITH RECURSIVE r (s) AS (SELECT salary FROM emp UNION SELECT e.salary FROM r JOIN emp e ON r.s = e.salary) TABLE r",
+                "WITH RECURSIVE r (s) AS (SELECT salary FROM emp UNION SELECT e.salary FROM r JOIN emp e ON r.s = e.salary) TABLE r",
             ),
             (
                 "SELECT name FROM emp UNION SELECT 'x' ORDER BY 1",
@@ -331,7 +349,7 @@ fn later_queries_of_with() {
             ),
             (
                 "WITH RECURSIVE a(x) AS (SELECT n FROM b UNION ALL SELECT x FROM a, emp WHERE x = 'p'), b(n) AS MATERIALIZED (SELECT name FROM emp) SELECT count(*) FROM a WHERE x = 'q'",
-                "WITH RECURSIVE a(x) AS (SELECT n FROM b UNION ALL SELECT x FROM a, emp WHERE x = '<<p>>'), b(n) AS MATERIALIZED (SELECT name FROM emp) SELECT count(*) FROM a WHERE x = '<<q>>'",
+                "WITH RECURSIVE a(x) AS (SELECT (n)::enc_text FROM b UNION ALL SELECT x FROM a, emp WHERE x = '<<p>>'), b(n) AS MATERIALIZED (SELECT name FROM emp) SELECT count(*) FROM a WHERE x = '<<q>>'",
             ),
         ],
     );

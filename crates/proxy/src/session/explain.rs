@@ -152,6 +152,20 @@ impl Core {
     }
 }
 
+/// Whether a field of an error says to the proxy what was wrong with a value. PostgreSQL names no
+/// constraint and no type where it cannot read one.
+pub(super) fn is_for_us(field: u8, text: &[u8]) -> bool {
+    let text = std::str::from_utf8(text).unwrap_or_default();
+    match field {
+        b'n' => matches!(
+            Code::from_name(text),
+            Code::InvalidText | Code::OutOfRange | Code::InvalidDigit
+        ),
+        b'd' => TypeCode::from_protected_name(text).is_some(),
+        _ => false,
+    }
+}
+
 /// Keeps the client's message for inspection in case of an error. A long one is not copied,
 /// although it keeps its whole buffer allocated.
 pub(super) fn kept(message: &Bytes) -> Bytes {

@@ -5,6 +5,7 @@ use client::Failure;
 use client::description;
 use rewrite::PositionMap;
 
+use super::explain::is_for_us;
 use super::queue::{Expect, InternalState, ParseState, out_of_order};
 use super::rows::{map_row, row_columns};
 use super::{Core, Phase, Step, Stop};
@@ -296,8 +297,10 @@ impl Core {
             let at = std::str::from_utf8(text).ok()?.parse::<usize>().ok()?;
             Some(positions?.original(at).to_string().into_bytes())
         };
+        let told = |(field, text): &&(u8, &[u8])| !is_for_us(*field, text);
         let readable: Vec<(u8, Vec<u8>)> = fields
             .iter()
+            .filter(told)
             .map(|(field, text)| {
                 let mut shown = Vec::with_capacity(text.len());
                 match field {

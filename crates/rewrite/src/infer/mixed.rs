@@ -48,7 +48,7 @@ impl Infer<'_> {
         }
     }
 
-    fn cast_to(&mut self, node: &Node, code: TypeCode) -> bool {
+    pub fn cast_to(&mut self, node: &Node, code: TypeCode) -> bool {
         let Some(range) = self.expr_range(node) else {
             return false;
         };
@@ -132,7 +132,7 @@ impl Infer<'_> {
 
     /// Between types of several families PostgreSQL would choose by the direction of their implicit
     /// casts, if it finds a common type at all.
-    fn cast_to_one_family(&mut self, nodes: &[&Node], vals: &[Val]) {
+    pub fn cast_to_one_family(&mut self, nodes: &[&Node], vals: &[Val]) {
         let mut codes: Vec<_> = vals
             .iter()
             .filter(|v| !v.bare())

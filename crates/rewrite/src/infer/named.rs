@@ -5,12 +5,13 @@
 use super::{Infer, location};
 use crate::edit::{Edit, Piece};
 use crate::naming::{Figure, figure};
-use pg_query::Node;
 use pg_query::protobuf::{ResTarget, Token};
+use pg_query::{Node, NodeEnum};
 
 /// A column whose name may change.
 pub(crate) struct NamedTarget {
-    decided: usize,
+    /// Position of what determines the name; without one, the name has changed.
+    decided: Option<usize>,
     start: usize,
     name: String,
 }
@@ -33,7 +34,7 @@ impl Infer<'_> {
         let start = [target.location, location(value)]
             .into_iter()
             .find_map(|at| usize::try_from(at).ok());
-        if let (Some(decided), Some(start)) = (decided, start) {
+        if let (Some(_), Some(start)) = (decided, start) {
             self.named_targets.push(NamedTarget {
                 decided,
                 start,
@@ -42,13 +43,30 @@ impl Infer<'_> {
         }
     }
 
+    /// Keeps the name of a target that is cast as a whole.
+    pub fn keep_name_of_cast(&mut self, target: &ResTarget, value: &Node) {
+        let of_type = !matches!(value.node, Some(NodeEnum::ColumnRef(_)));
+        if let (true, true, Ok(start)) = (
+            of_type,
+            target.name.is_empty() && self.nameless == 0,
+            usize::try_from(target.location),
+        ) {
+            self.named_targets.push(NamedTarget {
+                decided: None,
+                start,
+                name: figure(value).name,
+            });
+        }
+    }
+
     /// The names to be added because of the statement's edits.
     pub fn kept_names(&self, edits: &[Edit]) -> Vec<Edit> {
         let mut more: Vec<Edit> = Vec::new();
         for target in &self.named_targets {
-            let changed = edits
-                .iter()
-                .any(|e| e.range.contains(&target.decided) && gives_type(e));
+            let changed = target.decided.is_none_or(|at| {
+                let mut edits = edits.iter();
+                edits.any(|e| e.range.contains(&at) && gives_name(e))
+            });
             if let (true, Some(end)) = (changed, self.target_end(target.start)) {
                 let text = format!(" AS \"{}\"", target.name.replace('"', "\"\""));
                 let edit = Edit {
@@ -100,9 +118,9 @@ impl Infer<'_> {
     }
 }
 
-/// Whether the replacement contains a type name.
-fn gives_type(edit: &Edit) -> bool {
-    edit.pieces
-        .iter()
-        .any(|p| matches!(p, Piece::Text(text) if text.contains("pg_catalog.enc_")))
+/// Whether PostgreSQL could name the column by the replacement: it contains a type or a call.
+fn gives_name(edit: &Edit) -> bool {
+    let names = |text: &str| text.contains("pg_catalog.enc_") || text.contains('(');
+    let mut pieces = edit.pieces.iter();
+    pieces.any(|p| matches!(p, Piece::Text(text) if names(text)))
 }

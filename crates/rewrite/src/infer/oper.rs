@@ -64,7 +64,9 @@ impl Infer<'_> {
         let (l, r) = self.both(e)?;
         let sides = [&e.lexpr, &e.rexpr].into_iter();
         let nodes: Vec<&Node> = sides.filter_map(Option::as_deref).collect();
-        self.cast_plain_ones(&nodes, &[l.clone(), r.clone()]);
+        let vals = [l.clone(), r.clone()];
+        self.cast_plain_ones(&nodes, &vals);
+        self.cast_to_one_family(&nodes, &vals);
         self.compare(&l, &r, e.location)?;
         // The result has the type as which its first operand is compared.
         let plain = matches!(l.class, Class::Plain(_)) && l.leaves.is_empty();

@@ -66,6 +66,14 @@ impl Infer<'_> {
             _ => "enc_percentile_cont",
         };
         self.call_otherwise(written, f, &[], true);
+        // Of the family `rnd_` it would not find the way from other numbers.
+        if let Some(NodeEnum::SortBy(s)) = f.agg_order.first().and_then(|n| n.node.as_ref())
+            && let Some(node) = s.node.as_deref()
+            && let Some(Some(code)) = self.enc_now(value)
+            && !matches!(code, Interval | Float8)
+        {
+            self.cast_to(node, Float8);
+        }
         self.authority
             .does(family::COMPARE | family::COMPUTE | family::CAST);
         // The place between two values is known to the server.

@@ -231,16 +231,25 @@ impl Infer<'_> {
             return Ok(Cols::default());
         };
         let (one, other) = (left, right);
-        let (left, right) = self.without_products(|infer| -> Res<_> {
-            Ok((infer.select(left)?, infer.select(right)?))
-        })?;
+        let (left, right) =
+            self.without_products(|infer| -> Res<_> { Ok((infer.arm(left)?, infer.arm(right)?)) })?;
         self.cast_arm(one, &left, &right);
         self.cast_arm(other, &right, &left);
         self.unite(&left, &right)
     }
 
-    /// Casts plain columns of an arm if the other arm's columns are protected, as PostgreSQL's
-    /// common type requires.
+    /// An arm of a set operation. PostgreSQL takes untyped literals of `VALUES` for `text` before it
+    /// looks at the other arm.
+    pub fn arm(&mut self, s: &SelectStmt) -> Res<Cols> {
+        let cols = self.select(s)?;
+        Ok(match s.values_lists.is_empty() {
+            true => cols,
+            false => self.named(cols, &[]),
+        })
+    }
+
+    /// Casts the columns of an arm if those of the other arm are protected or of another type, as
+    /// PostgreSQL's common type requires.
     fn cast_arm(&mut self, s: &SelectStmt, cols: &Cols, others: &Cols) {
         // For `*`, and for nested arms, there is no expression to cast.
         if cols.open.is_some() || s.target_list.len() != cols.list.len() {
@@ -252,7 +261,12 @@ impl Infer<'_> {
                 && !is_star(value)
             {
                 let vals = [col.val.clone(), other.val.clone()];
+                let edits = self.edits.len();
                 self.cast_plain_ones(&[value], &vals);
+                self.cast_to_one_family(&[value], &vals);
+                if self.edits.len() > edits {
+                    self.keep_name_of_cast(target, value);
+                }
             }
         }
     }

@@ -4,12 +4,13 @@
 //! Invariant: the name of a `WITH` query is never resolved to a table of the schema; if no order is
 //! found, the statement is refused.
 
-use super::{Infer, Res};
+use super::{Infer, Res, names};
 use crate::scope::{Col, Cols};
 use crate::tokens::identifier;
 use crate::value::Val;
-use pg_query::NodeEnum;
+use contract::TypeCode;
 use pg_query::protobuf::{CommonTableExpr, SelectStmt, Token, WithClause};
+use pg_query::{Node, NodeEnum};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -118,14 +119,18 @@ impl Infer<'_> {
         let (Some(left), Some(right)) = (s.larg.as_deref(), s.rarg.as_deref()) else {
             return Ok(Cols::default());
         };
-        let cols = self.without_products(|infer| infer.select(left))?;
+        let cols = self.without_products(|infer| infer.arm(left))?;
+        // Records, of which CYCLE and SEARCH make arrays, are compared type by type.
+        if cte.cycle_clause.is_none() && cte.search_clause.is_none() {
+            self.open_columns(left, right, &cols);
+        }
         let mut cols = self.named(cols, &cte.aliascolnames);
         for _ in 0..2 {
             let depth = self.ctes.len();
             let mut seen = cols.clone();
             seen.list.extend(followed(cte));
             self.ctes.push((cte.ctename.clone(), Some(Rc::new(seen))));
-            let more = self.without_products(|infer| infer.select(right))?;
+            let more = self.without_products(|infer| infer.arm(right))?;
             self.ctes.truncate(depth);
             cols = self.unite(&cols, &more)?;
         }
@@ -139,6 +144,47 @@ impl Infer<'_> {
         self.scopes.truncate(scopes);
         Ok(cols)
     }
+
+    /// PostgreSQL compares the types of the first arm with those of both, with their modifiers. The
+    /// modifier of a column of the family `rnd_` is its number, which no other expression has.
+    fn open_columns(&mut self, first: &SelectStmt, second: &SelectStmt, cols: &Cols) {
+        if cols.open.is_some() || first.target_list.len() != cols.list.len() {
+            return;
+        }
+        for (at, (node, col)) in first.target_list.iter().zip(&cols.list).enumerate() {
+            let Some((value, name)) = column_of(node) else {
+                continue;
+            };
+            let again = second.target_list.get(at).and_then(column_of);
+            if again.is_none_or(|(_, other)| other != name)
+                && let Some(Some(code)) = self.enc_now(&col.val)
+                && !has_modifier(code)
+            {
+                self.cast_to(value, code);
+            }
+        }
+    }
+}
+
+/// A target that is a column, and the column's name.
+fn column_of(target: &Node) -> Option<(&Node, &str)> {
+    let Some(NodeEnum::ResTarget(target)) = &target.node else {
+        return None;
+    };
+    let value = target.val.as_deref()?;
+    match &value.node {
+        Some(NodeEnum::ColumnRef(c)) => names(&c.fields).last().map(|name| (value, *name)),
+        _ => None,
+    }
+}
+
+/// Whether a column of the type can have a modifier of its own, which a cast would take away.
+fn has_modifier(code: TypeCode) -> bool {
+    use TypeCode::{Bpchar, Interval, Numeric, Time, Timestamp, Timestamptz, Varchar};
+    matches!(
+        code,
+        Bpchar | Interval | Numeric | Time | Timestamp | Timestamptz | Varchar
+    )
 }
 
 /// The columns added by `SEARCH` and `CYCLE`, which the query itself may name as well.
