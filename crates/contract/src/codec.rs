@@ -9,6 +9,7 @@
 
 use crate::describe::{Form, Number};
 use crate::{Fid, TypeCode};
+use core::ffi::CStr;
 use core::marker::PhantomData;
 
 /// Why bytes are malformed.
@@ -465,11 +466,9 @@ impl<'a> Part<'a> for &'a [u8] {
 impl<'a> Part<'a> for &'a str {
     const FORM: Form = Form::Text;
 
-    fn take(from: &mut Reader<'a>, _: &[usize]) -> Result<&'a str, Malformed> {
-        let end = from.0.iter().position(|b| *b == 0).ok_or(BAD_TEXT)?;
-        let text = from.bytes(end)?;
-        from.array::<1>()?;
-        core::str::from_utf8(text).map_err(|_| BAD_TEXT)
+    fn take(from: &mut Reader<'a>, counts: &[usize]) -> Result<&'a str, Malformed> {
+        let text = <&CStr>::take(from, counts)?;
+        text.to_str().map_err(|_| BAD_TEXT)
     }
 
     fn put(&self, to: &mut impl Sink) {
@@ -477,6 +476,21 @@ impl<'a> Part<'a> for &'a str {
             to.put(part.as_bytes());
         }
         to.put(&[0]);
+    }
+}
+
+/// A zero-terminated text that is only hashed or compared: any bytes but zeros.
+impl<'a> Part<'a> for &'a CStr {
+    const FORM: Form = Form::Text;
+
+    fn take(from: &mut Reader<'a>, _: &[usize]) -> Result<&'a CStr, Malformed> {
+        let text = CStr::from_bytes_until_nul(from.0).map_err(|_| BAD_TEXT)?;
+        from.bytes(text.count_bytes() + 1)?;
+        Ok(text)
+    }
+
+    fn put(&self, to: &mut impl Sink) {
+        to.put(self.to_bytes_with_nul());
     }
 }
 

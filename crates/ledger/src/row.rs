@@ -31,9 +31,9 @@ pub struct RowVersion<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Column<'a> {
     /// Its name.
-    pub name: &'a str,
+    pub name: &'a [u8],
     /// Its type, as `format_type` displays it.
-    pub type_name: &'a str,
+    pub type_name: &'a [u8],
     /// Its value; `None` for NULL.
     pub value: Option<(Form, &'a [u8])>,
 }
@@ -89,8 +89,8 @@ impl Hasher {
     /// Adds a column.
     pub fn column(&mut self, column: &Column<'_>) {
         let out = &mut self.out;
-        out.bytes(column.name.as_bytes());
-        out.bytes(column.type_name.as_bytes());
+        out.bytes(column.name);
+        out.bytes(column.type_name);
         out.u8(u8::from(column.value.is_some()));
         if let Some((form, bytes)) = column.value {
             out.u64(1 + bytes.len() as u64);

@@ -6,8 +6,8 @@ use std::collections::HashSet;
 
 fn column<'a>(name: &'a str, type_name: &'a str, value: Option<&'a [u8]>) -> Column<'a> {
     Column {
-        name,
-        type_name,
+        name: name.as_bytes(),
+        type_name: type_name.as_bytes(),
         value: value.map(|bytes| (Form::Plain, bytes)),
     }
 }
@@ -108,8 +108,8 @@ fn bytes() {
     let expected = Hash::leaf(&parts.concat());
     let columns = [
         Column {
-            name: "owner",
-            type_name: "text",
+            name: b"owner",
+            type_name: b"text",
             value: Some((Form::Protected, b"mac")),
         },
         column("balance", "int4", None),

@@ -19,6 +19,7 @@ use super::column::Columns;
 use crate::codec::{Each, Fixed, List, Malformed, Part, Reader, Sink};
 use crate::describe::{Field, Form, Message, Structure, Tail};
 use crate::{Fid, TypeCode};
+use core::ffi::CStr;
 
 record! {
     /// A value that goes out in an envelope.
@@ -228,9 +229,9 @@ structure! {
         /// Number of bytes.
         length: u32;
         /// Name of the column.
-        name: &'a str [],
+        name: &'a CStr [],
         /// Name of its type.
-        type_name: &'a str [],
+        type_name: &'a CStr [],
         /// The bytes of a value that is not protected, as PostgreSQL stores them.
         bytes: &'a [u8] [length],
     }

@@ -219,15 +219,17 @@ impl Shows<'_> {
 
 /// What the version says of the columns that are wanted.
 fn columns(body: &body::LedgerRow<'_>, wanted: impl Fn(&str) -> bool) -> Columns {
-    let said = |cell: LedgerCell<'_>| match (cell.t, cell.hashed) {
-        (Some(_), _) => Said::Protected(cell.fid),
-        (None, 0) => Said::Plain(cell.type_name.to_owned(), cell.bytes.to_vec()),
-        (None, _) => Said::Hashed(cell.type_name.to_owned(), cell.bytes.to_vec()),
+    let said = |cell: LedgerCell<'_>| {
+        let name = cell.name.to_str().ok().filter(|name| wanted(name))?;
+        let type_name = cell.type_name.to_str().ok()?.to_owned();
+        let said = match (cell.t, cell.hashed) {
+            (Some(_), _) => Said::Protected(cell.fid),
+            (None, 0) => Said::Plain(type_name, cell.bytes.to_vec()),
+            (None, _) => Said::Hashed(type_name, cell.bytes.to_vec()),
+        };
+        Some((name.to_owned(), said))
     };
-    let cells = body.cells.iter().filter(|cell| wanted(cell.name));
-    let mut columns: Columns = cells
-        .map(|cell| (cell.name.to_owned(), said(cell)))
-        .collect();
+    let mut columns: Columns = body.cells.iter().filter_map(said).collect();
     // These are not hashed as columns.
     let mut own = |name: &str, type_name: &str, bytes: &[u8]| {
         if wanted(name) {

@@ -68,8 +68,8 @@ impl Connection {
                 None => (Form::Hashed, cell.bytes),
             };
             hasher.column(&Column {
-                name: cell.name,
-                type_name: cell.type_name,
+                name: cell.name.to_bytes(),
+                type_name: cell.type_name.to_bytes(),
                 value: Some(value),
             });
         }
@@ -80,8 +80,8 @@ impl Connection {
         ];
         for (name, bytes) in end.iter().filter(|_| with_end) {
             hasher.column(&Column {
-                name,
-                type_name: "",
+                name: name.as_bytes(),
+                type_name: b"",
                 value: Some((Form::Plain, bytes)),
             });
         }
