@@ -44,6 +44,25 @@ fn rows_behind_the_completion() {
     }
 }
 
+/// What returns no rows, or plain ones, returns no protected ones.
+#[test]
+fn rows_of_what_has_none() {
+    for sql in [
+        "INSERT INTO t VALUES (1)",
+        "EXPLAIN SELECT s FROM t",
+        "SHOW work_mem",
+        "SET work_mem = 64",
+        "BEGIN",
+        "CREATE TABLE a (id int)",
+        "VACUUM",
+    ] {
+        let mut w = World::new();
+        w.client(|b| frontend::query(b, sql));
+        let ended = refused(&mut w, |b| columns(b, ENC_TEXT));
+        assert_eq!(ended, of("55000", ""), "{sql}");
+    }
+}
+
 /// What was refused cannot succeed: neither with rows nor without, nor by silence.
 #[test]
 fn success_of_what_was_refused() {
