@@ -148,7 +148,7 @@ impl Infer<'_> {
             self.visit_option(option);
         }
         self.inner(e.query.as_deref(), prepared)?;
-        self.results = None;
+        self.results = Some(Vec::new());
         self.late = Late::Never;
         // EXPLAIN ANALYZE of CREATE TABLE AS creates the table.
         let creates = matches!(

@@ -95,12 +95,12 @@ impl Cursors {
         }
     }
 
-    /// The same for a statement of a Query.
+    /// The same for a statement of a Query; `None` if all of them have completed.
     pub(super) fn permit_rows(&self, rows: Option<&Rows>, columns: &[Column]) -> bool {
         match rows {
             Some(Rows::Cursor(name)) => self.permit_cursor(name, columns),
             Some(Rows::Analysed(results)) => is_expected(columns, results.as_deref()),
-            None => is_expected(columns, None),
+            None => is_expected(columns, Some(&[])),
         }
     }
 

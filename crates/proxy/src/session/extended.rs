@@ -542,13 +542,10 @@ impl Core {
                 }
             }
         }
-        let copies = portal
-            .as_ref()
-            .and_then(|p| p.statement.as_ref())
-            .map(|s| s.copies())
-            .unwrap_or_default();
+        let statement = portal.as_ref().and_then(|p| p.statement.as_ref());
+        let copy = statement.and_then(|s| s.copy());
         let executed = portal.clone();
-        self.forward(message, Expect::Execute { portal, copies });
+        self.forward(message, Expect::Execute { portal, copy });
         self.executes(executed.as_ref().and_then(|p| p.statement.as_deref()));
         Ok(Flow::Done)
     }

@@ -40,8 +40,8 @@ pub(super) enum Expect {
     Execute {
         /// The executed portal, if known.
         portal: Option<Arc<Portal>>,
-        /// Remaining COPY plans.
-        copies: VecDeque<CopyPlan>,
+        /// Its COPY from or to the client, unless that has begun.
+        copy: Option<CopyPlan>,
     },
     /// CloseComplete.
     Close {
@@ -105,8 +105,9 @@ pub(super) struct QueryState {
     pub(super) literals: Option<(Bytes, Vec<Literals>)>,
     /// Effects of the statements that have not completed.
     pub(super) effects: VecDeque<Option<Effect>>,
-    /// Remaining COPY plans.
-    pub(super) copies: VecDeque<CopyPlan>,
+    /// For each statement that has not completed, its COPY from or to the client, unless that has
+    /// begun.
+    pub(super) copies: VecDeque<Option<CopyPlan>>,
     /// For each statement that has not completed, the columns of its rows that may be protected.
     pub(super) results: VecDeque<Rows>,
     /// One of its statements touches something protected.

@@ -131,6 +131,9 @@ impl Core {
         }
         match entry {
             Some(Expect::Query(_) | Expect::Sync) if self.repeat() => Ok(()),
+            Some(Expect::Query(state)) if state.refusal.is_some() => {
+                Err(out_of_order(b'Z', Some(&Expect::Query(state))))
+            }
             Some(entry @ (Expect::Query(_) | Expect::Sync)) => {
                 if !self.is_unfinished(entry) {
                     self.pass(message);
@@ -437,8 +440,9 @@ impl Core {
 
     fn on_query_answer(&mut self, tag: u8, message: &mut [u8]) -> Step {
         let charset = self.charset_of_values();
-        let Some(Expect::Query(state)) = self.queue.front_mut() else {
-            return Err(out_of_order(tag, None));
+        let state = match self.queue.front_mut() {
+            Some(Expect::Query(state)) if state.refusal.is_none() => state,
+            entry => return Err(out_of_order(tag, entry.as_deref())),
         };
         match tag {
             b'T' => {
@@ -463,6 +467,7 @@ impl Core {
             b'C' => {
                 state.columns = None;
                 state.results.pop_front();
+                state.copies.pop_front();
                 let effect = state.effects.pop_front().flatten();
                 if let Some(effect) = effect {
                     self.succeeded(effect);
@@ -473,11 +478,11 @@ impl Core {
                 return Ok(());
             }
             b'G' => {
-                let plan = next_plan(&mut state.copies);
+                let plan = state.copies.front_mut().and_then(Option::take);
                 self.begin_copy_in(plan, false)?;
             }
             b'H' => {
-                let plan = next_plan(&mut state.copies);
+                let plan = state.copies.front_mut().and_then(Option::take);
                 self.begin_copy_out(plan)?;
             }
             b'd' => return self.copy_output(message),
@@ -499,7 +504,7 @@ impl Core {
 
     fn on_execute_answer(&mut self, tag: u8, message: &mut [u8]) -> Step {
         let charset = self.charset_of_values();
-        let Some(Expect::Execute { portal, copies }) = self.queue.front_mut() else {
+        let Some(Expect::Execute { portal, copy }) = self.queue.front_mut() else {
             return Err(out_of_order(tag, None));
         };
         match tag {
@@ -517,11 +522,11 @@ impl Core {
                 self.queue.pop_front();
             }
             b'G' => {
-                let plan = next_plan(copies);
+                let plan = copy.take();
                 self.begin_copy_in(plan, true)?;
             }
             b'H' => {
-                let plan = next_plan(copies);
+                let plan = copy.take();
                 self.begin_copy_out(plan)?;
             }
             b'd' => return self.copy_output(message),
@@ -531,12 +536,6 @@ impl Core {
         self.pass(message);
         Ok(())
     }
-}
-
-fn next_plan(
-    plans: &mut std::collections::VecDeque<rewrite::CopyPlan>,
-) -> Option<rewrite::CopyPlan> {
-    plans.pop_front()
 }
 
 /// Returns the line of a COPY that we refused: the server knows its number, we know its contents.

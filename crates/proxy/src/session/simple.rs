@@ -104,12 +104,12 @@ impl Core {
     }
 }
 
-/// The plans of COPY from and to the client.
-fn with_client(statements: Vec<rewrite::Statement>) -> VecDeque<rewrite::CopyPlan> {
+/// For each statement its COPY from or to the client, if it is one.
+fn with_client(statements: Vec<rewrite::Statement>) -> VecDeque<Option<rewrite::CopyPlan>> {
+    let client = |c: &rewrite::CopyPlan| c.endpoint == rewrite::Endpoint::Client;
     statements
         .into_iter()
-        .filter_map(|s| s.copy)
-        .filter(|c| c.endpoint == rewrite::Endpoint::Client)
+        .map(|s| s.copy.filter(client))
         .collect()
 }
 

@@ -1,5 +1,5 @@
 //! What is remembered about prepared statements and portals.
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -144,12 +144,9 @@ impl Statement {
         self.analysed.as_ref().map_or(&[], |s| &s.cursors)
     }
 
-    /// COPY plans of an execution.
-    pub(super) fn copies(&self) -> VecDeque<CopyPlan> {
-        self.analysed
-            .iter()
-            .filter_map(|s| s.copy.clone())
-            .collect()
+    /// The COPY of an execution.
+    pub(super) fn copy(&self) -> Option<CopyPlan> {
+        self.analysed.as_ref()?.copy.clone()
     }
 }
 

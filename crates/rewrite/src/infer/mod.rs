@@ -154,7 +154,7 @@ impl<'a> Infer<'a> {
             ordering: false,
             yields: false,
             named_targets: Vec::new(),
-            results: None,
+            results: Some(Vec::new()),
             late: Late::Never,
             writes: false,
             cursors: Vec::new(),

@@ -1,6 +1,7 @@
 //! Tests the state machine with a scripted server and the keeper's side of the handshake: the order
 //! of responses, what reaches the server, and what the client sees.
 mod again;
+mod forged;
 mod protocol;
 mod schema;
 
