@@ -51,6 +51,9 @@ extern void cfd_ledger_refuse_checks(const Node *statement);
 extern void cfd_refusals_init(void);
 /* Within REFRESH MATERIALIZED VIEW CONCURRENTLY. */
 extern bool cfd_refreshing;
+extern void cfd_refresh_begin(void);
+/* At its end: refuses what keeps the rows that only its own tables may have. */
+extern void cfd_refresh_check(void);
 /* unchecked.c: without a client, constraints on protected values are skipped */
 typedef struct CfdUnchecked CfdUnchecked;
 extern CfdUnchecked *cfd_unchecked_insert(const PlannedStmt *plan);

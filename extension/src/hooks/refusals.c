@@ -47,12 +47,17 @@
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
 
 #define HINT_METHOD "Use ALTER TABLE %s SET ACCESS METHOD confide first."
 
 bool		cfd_refreshing = false;
+
+/* Tables that hold rows of the view which is being refreshed. */
+static List *refreshed = NIL;
 
 static object_access_hook_type previous_access = NULL;
 
@@ -208,9 +213,38 @@ static bool
 holds_refreshed_rows(const Target *target, const Form_pg_attribute attribute)
 {
 	Oid			rows = cfd_refreshing ? get_typ_typrelid(attribute->atttypid) : InvalidOid;
+	MemoryContext before;
 
-	return OidIsValid(rows) && get_rel_persistence(target->oid) == RELPERSISTENCE_TEMP &&
-		get_rel_persistence(rows) == RELPERSISTENCE_TEMP;
+	/* A table that is just being created is not visible, and none of these. */
+	if (!OidIsValid(rows) || !SearchSysCacheExists1(RELOID, ObjectIdGetDatum(target->oid)) ||
+		get_rel_persistence(target->oid) != RELPERSISTENCE_TEMP ||
+		get_rel_persistence(rows) != RELPERSISTENCE_TEMP)
+		return false;
+	before = MemoryContextSwitchTo(TopTransactionContext);
+	refreshed = lappend_oid(refreshed, target->oid);
+	MemoryContextSwitchTo(before);
+	return true;
+}
+
+void
+cfd_refresh_begin(void)
+{
+	refreshed = NIL;
+	cfd_refreshing = true;
+}
+
+void
+cfd_refresh_check(void)
+{
+	ListCell   *cell;
+
+	foreach(cell, refreshed)
+		if (SearchSysCacheExists1(RELOID, ObjectIdGetDatum(lfirst_oid(cell))))
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("table \"%s\" cannot keep rows with protected values", get_rel_name(lfirst_oid(cell))),
+					 errdetail("Such a table may exist during REFRESH MATERIALIZED VIEW CONCURRENTLY only."),
+					 errhint("Look for an event trigger that has created it.")));
 }
 
 static void

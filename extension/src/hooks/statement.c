@@ -469,7 +469,8 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 		cfd_pin_holder();
 	unchecked = cfd_unchecked_copy(adapted->utilityStmt);
 	cfd_cell_building = cfd_cells_build_indexes(adapted->utilityStmt);
-	cfd_refreshing = refreshing || refreshes_concurrently(adapted->utilityStmt);
+	if (!refreshing && refreshes_concurrently(adapted->utilityStmt))
+		cfd_refresh_begin();
 	if (!only_shows(adapted->utilityStmt))
 	{
 		/* pg_stat_statements takes the identifier away from what it counts itself. */
@@ -481,6 +482,8 @@ process_utility(PlannedStmt *statement, const char *text, bool read_only,
 	{
 		run_utility(cfd_bodies_adapt(adapted), text, read_only && adapted == statement, context, params,
 					environment, receiver, completion);
+		if (cfd_refreshing && !refreshing)
+			cfd_refresh_check();
 		cfd_cells_after(adapted->utilityStmt);
 		cfd_soft_after(adapted->utilityStmt);
 		cfd_ledger_after_utility(adapted->utilityStmt,
