@@ -543,7 +543,7 @@ impl Core {
             }
         }
         let statement = portal.as_ref().and_then(|p| p.statement.as_ref());
-        let copy = statement.and_then(|s| s.copy());
+        let copy = statement.and_then(|s| s.copy()).map(Box::new);
         let executed = portal.clone();
         self.forward(message, Expect::Execute { portal, copy });
         self.executes(executed.as_ref().and_then(|p| p.statement.as_deref()));

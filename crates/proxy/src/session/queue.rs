@@ -41,7 +41,7 @@ pub(super) enum Expect {
         /// The executed portal, if known.
         portal: Option<Arc<Portal>>,
         /// Its COPY from or to the client, unless that has begun.
-        copy: Option<CopyPlan>,
+        copy: Option<Box<CopyPlan>>,
     },
     /// CloseComplete.
     Close {

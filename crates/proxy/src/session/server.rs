@@ -522,11 +522,11 @@ impl Core {
                 self.queue.pop_front();
             }
             b'G' => {
-                let plan = copy.take();
+                let plan = copy.take().map(|plan| *plan);
                 self.begin_copy_in(plan, true)?;
             }
             b'H' => {
-                let plan = copy.take();
+                let plan = copy.take().map(|plan| *plan);
                 self.begin_copy_out(plan)?;
             }
             b'd' => return self.copy_output(message),
