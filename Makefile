@@ -123,9 +123,8 @@ attack: ## a superuser at play: attempts, successes, what the published profile 
 trusted-base: ## lines of code that have to be trusted, by crate
 	@scripts/trusted.py
 
-mutants: ## take out one defence after the other; ONLY=word of list, file or test, FLAGS=--publish
+mutants: ## take out one defence after the other; ONLY=word of list, file or test, FLAGS="--go-on --publish"
 	@scripts/deps
-	@scripts/build
 	@scripts/venv
 	@scripts/mutants $(if $(ONLY),--only "$(ONLY)") $(FLAGS)
 
