@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -135,3 +136,16 @@ def standing_still(pid):
         yield
     finally:
         os.kill(pid, signal.SIGCONT)
+
+
+def poll_in_vain(stack, connection):
+    """Answers take so long that the connection's backend gives up polling for them. From then on it
+    wakes the keeper only for messages that are answered, or when much waits, on an idle machine,
+    too."""
+    with ThreadPoolExecutor(1) as pool:
+        for i in range(20):
+            with standing_still(stack.keeper_pid()):
+                asked = f"SELECT count(*) FROM generate_series(1, 2) g WHERE g::enc_int4 > {i}"
+                answer = pool.submit(connection.execute, asked)
+                until_waits(stack, connection, "Extension")
+            assert answer.result().fetchone() == (max(0, 2 - i),)

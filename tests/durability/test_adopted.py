@@ -3,12 +3,10 @@ and the keeper may not have read. Right: every acknowledged commit is there with
 and after checkpoints, and no identifier is given twice. Bug: a row whose identifier has no value,
 or somebody else's."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import psycopg
 import pytest
 from psycopg.types.numeric import Int4
-from waiting import standing_still, until_waits
+from waiting import poll_in_vain
 
 SQL = "INSERT INTO t VALUES (%s, %s, %s)"
 
@@ -32,18 +30,6 @@ def adopted(connection):
 def fill(connection, numbers):
     for i in numbers:
         connection.execute(SQL, (i, Int4(i), f"text {i}"))
-
-
-def poll_in_vain(stack, connection):
-    """Answers take so long that the connection's backend gives up polling for them. From then on it
-    wakes the keeper only for messages that are answered."""
-    with ThreadPoolExecutor(1) as pool:
-        for i in range(20):
-            with standing_still(stack.keeper_pid()):
-                asked = "SELECT count(*) FROM t WHERE v > %s"
-                answer = pool.submit(connection.execute, asked, (Int4(i),))
-                until_waits(stack, connection, "Extension")
-            assert answer.result().fetchone() == (max(0, 2 - i),)
 
 
 @pytest.mark.parametrize("what", ["keeper", "postgres", "both"])
