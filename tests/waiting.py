@@ -140,8 +140,8 @@ def standing_still(pid):
 
 def poll_in_vain(stack, connection):
     """Answers take so long that the connection's backend gives up polling for them. From then on it
-    wakes the keeper only for messages that are answered, or when much waits, on an idle machine,
-    too."""
+    wakes the keeper only for messages that are answered, or once much waits. (A backend that polls
+    wakes it for each message.)"""
     with ThreadPoolExecutor(1) as pool:
         for i in range(20):
             with standing_still(stack.keeper_pid()):

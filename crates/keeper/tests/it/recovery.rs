@@ -563,7 +563,7 @@ fn records_of_another_store() {
     let mut worker = Worker::connect(&running);
     assert_eq!(worker.state(SYSTEM), Ok((0, 100)));
     worker.redo(&log);
-    // Later checks also miss what the record is about; the record itself must not open.
+    // A later check would refuse the run as well; the record itself must not open.
     let (code, message) = worker.done(1100).map(|_| ()).unwrap_err();
     assert_eq!(code, "XX001");
     assert!(message.contains("for another store"), "{message}");
