@@ -5,8 +5,7 @@ import os
 import signal
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -138,14 +137,22 @@ def standing_still(pid):
         os.kill(pid, signal.SIGCONT)
 
 
+@contextmanager
 def poll_in_vain(stack, connection):
-    """Answers take so long that the connection's backend gives up polling for them. From then on it
-    wakes the keeper only for messages that are answered, or once much waits. (A backend that polls
-    wakes it for each message.)"""
-    with ThreadPoolExecutor(1) as pool:
-        for i in range(20):
-            with standing_still(stack.keeper_pid()):
-                asked = f"SELECT count(*) FROM generate_series(1, 2) g WHERE g::enc_int4 > {i}"
-                answer = pool.submit(connection.execute, asked)
-                until_waits(stack, connection, "Extension")
-            assert answer.result().fetchone() == (max(0, 2 - i),)
+    """For the block, the connection's backend has one processor with the keeper: while it polls for
+    an answer, nothing answers. So it gives up polling, and from then on wakes the keeper only for
+    messages that are answered, or once much waits. (A backend that polls wakes it for each.)"""
+    tasks = Path(f"/proc/{stack.keeper_pid()}/task").iterdir()
+    before = {}
+    try:
+        for task in (connection.info.backend_pid, *(int(task.name) for task in tasks)):
+            with suppress(ProcessLookupError):  # a thread that has just ended
+                before[task] = os.sched_getaffinity(task)
+                os.sched_setaffinity(task, {min(before[task])})
+        asked = "SELECT count(*) FROM generate_series(1, 1000) g WHERE g::enc_int4 > 1"
+        assert connection.execute(asked).fetchone() == (999,)
+        yield
+    finally:
+        for task, processors in before.items():
+            with suppress(ProcessLookupError):
+                os.sched_setaffinity(task, processors)

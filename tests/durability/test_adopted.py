@@ -75,9 +75,9 @@ def test_idle_in_transaction(stack, app, dba, schema, fitting):
     app.execute("CREATE TABLE t (id int, v enc_int4, s enc_text)")
     with connect(fitting, schema) as connection:
         fill(connection, range(3))
-        poll_in_vain(stack, connection)
-        connection.execute("BEGIN")
-        fill(connection, range(3, 6))
-        dba.execute("SELECT confide.checkpoint()")
-        connection.execute("COMMIT")
+        with poll_in_vain(stack, connection):
+            connection.execute("BEGIN")
+            fill(connection, range(3, 6))
+            dba.execute("SELECT confide.checkpoint()")
+            connection.execute("COMMIT")
         assert connection.execute("SELECT count(v), sum(v) FROM t").fetchone() == (6, 15)

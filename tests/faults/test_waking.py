@@ -45,7 +45,6 @@ class Channel:
         new = after.keys() - earlier.keys()
         self.task = max(new, key=lambda task: after[task] - before.get(task, 0))
         self.connection.execute("SET statement_timeout = '1200s'")
-        poll_in_vain(stack, self.connection)
 
     def compare(self, times: int) -> None:
         """So many answered messages."""
@@ -65,7 +64,8 @@ class Channel:
 def channel(stack):
     stack.up()
     channel = Channel(stack)
-    yield channel
+    with poll_in_vain(stack, channel.connection):
+        yield channel
     channel.connection.close()
 
 
