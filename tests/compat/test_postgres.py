@@ -34,7 +34,7 @@ SHORT = {
 # Specs of the isolation suite stand for themselves, and print notices as they come: a difference
 # that does not come again was one of time.
 AGAIN = 2
-# How often the full regression suite runs at each server, by turns, to compare times. The
+# How often the full regression suite runs again at each server, by turns, to compare times. The
 # isolation suite mostly waits, and the short form is too short.
 ROUNDS = 2
 REPORTS = ROOT / ".run" / "postgres-differences"
@@ -113,14 +113,14 @@ def slower(expected, got) -> str:
 
 
 def quickest(suite, tests, runs) -> list[float]:
-    """For each server with its results: the seconds of its quickest round, of which these results
-    are the first. The later rounds, by turns, go elsewhere: the results are still compared."""
-    seconds = [results.seconds for _, results in runs]
-    for _ in range(ROUNDS - 1 if FULL and suite is REGRESS else 0):
-        for at, (server, _) in enumerate(runs):
+    """For each server with its results: the seconds of its quickest round of some, by turns, since
+    the machine's own speed changes. They write elsewhere: the results are still compared."""
+    seconds = [[] for _ in runs]
+    for _ in range(ROUNDS if FULL and suite is REGRESS else 0):
+        for (server, _), taken in zip(runs, seconds, strict=True):
             beside = replace(server, folder=server.folder.with_name(f"{server.folder.name}-again"))
-            seconds[at] = min(seconds[at], run(suite, beside, tests).seconds)
-    return seconds
+            taken.append(run(suite, beside, tests).seconds)
+    return [min(taken or [first.seconds]) for taken, (_, first) in zip(seconds, runs, strict=True)]
 
 
 def chosen(suite) -> list[str]:
