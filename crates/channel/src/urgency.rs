@@ -49,10 +49,24 @@ impl Thread {
         *RETURNS.get_or_init(|| std::thread::spawn(try_it).join().unwrap_or(false))
     }
 
+    /// A thread that is as nice already stays as it is. Without privileges none becomes less nice.
     fn be_nice(self) -> bool {
+        self.nice().is_some_and(|nice| nice >= NICE) || self.set_nice(NICE)
+    }
+
+    /// Its nice value, unless it has ended.
+    fn nice(self) -> Option<libc::c_int> {
+        // SAFETY: takes no pointer.
+        let found = unsafe { libc::syscall(libc::SYS_getpriority, libc::PRIO_PROCESS, self.0) };
+        // The system call answers 20 less the nice value, so 1 to 40.
+        let found = libc::c_int::try_from(found).ok()?;
+        (found > 0).then_some(20 - found)
+    }
+
+    fn set_nice(self, nice: libc::c_int) -> bool {
         // SAFETY: takes no pointer.
         let done =
-            unsafe { libc::syscall(libc::SYS_setpriority, libc::PRIO_PROCESS, self.0, NICE) };
+            unsafe { libc::syscall(libc::SYS_setpriority, libc::PRIO_PROCESS, self.0, nice) };
         done == 0
     }
 
@@ -92,19 +106,30 @@ mod tests {
     #[test]
     fn back_and_forward() {
         let me = Thread::current();
+        let before = me.nice().expect("a nice value");
         assert!(me.step_back());
         if Thread::may_return() {
             assert_eq!(policy(me), libc::SCHED_IDLE);
         } else {
             assert_eq!(policy(me), libc::SCHED_OTHER);
-            // SAFETY: takes no pointer.
-            let kept = unsafe { libc::syscall(libc::SYS_getpriority, libc::PRIO_PROCESS, me.0) };
-            // The system call answers 20 less the nice value.
-            assert_eq!(kept, i64::from(20 - NICE));
+            assert_eq!(me.nice(), Some(before.max(NICE)));
         }
         // Another thread calls it to the front.
         let helped = std::thread::spawn(move || me.step_forward());
         assert!(helped.join().expect("a thread"));
         assert_eq!(policy(me), libc::SCHED_OTHER);
+    }
+
+    /// A process may have been started with a nice value. Bug: the thread becomes less nice, or, which
+    /// takes privileges, it is said that the system refuses.
+    #[test]
+    fn nicer_than_asked() {
+        let stays = || {
+            let me = Thread::current();
+            assert!(me.set_nice(NICE + 5));
+            (me.be_nice(), me.nice())
+        };
+        let found = std::thread::spawn(stays).join().expect("a thread");
+        assert_eq!(found, (true, Some(NICE + 5)));
     }
 }
