@@ -10,7 +10,7 @@ use crate::memo::Memo;
 use crate::pin::{Pin, fingerprint};
 use crate::relation::{Column, ColumnType, Relation};
 use crate::report::{FunctionRecord, Record, RelationRecord, TypeRecord};
-use crate::schema::{RoutineBody, Schema, UserFunction};
+use crate::schema::{RoutineBody, Schema, UserFunction, is_theirs};
 use crate::shards::Shards;
 use crate::soft_type::SOFT_RESULTS;
 use contract::TypeCode;
@@ -41,7 +41,10 @@ pub struct Catalog {
     /// Protected types and their arrays.
     protected: Arc<Vec<(u32, ColumnType)>>,
     places: Arc<()>,
+    /// What is protected besides the extension's own.
+    guarded: Arc<HashSet<Key>>,
     meanings: Meanings,
+    memo: Memo,
 }
 
 /// The schema with a search path, and the analyses made with it.
@@ -101,7 +104,7 @@ impl Catalog {
         }
         let mut schema = self.schema.clone();
         schema.set_search_path(path.iter().cloned());
-        let made = (Arc::new(schema), Memo::default());
+        let made = (Arc::new(schema), self.memo());
         if known.len() >= PATHS_MAX {
             known.remove(0);
         }
@@ -109,9 +112,23 @@ impl Catalog {
         made
     }
 
+    /// The cache for analyses made with a schema of this catalog. While nothing is protected, that is one
+    /// for all of its schemas and versions: most analyses then hold for all of them.
+    pub fn memo(&self) -> Memo {
+        match self.protects_anything() {
+            true => Memo::default(),
+            false => self.memo.clone(),
+        }
+    }
+
     /// OIDs of protected types and of their arrays.
     pub fn protected(&self) -> &Arc<Vec<(u32, ColumnType)>> {
         &self.protected
+    }
+
+    /// Whether anything but the extension's own is protected or pinned.
+    pub fn protects_anything(&self) -> bool {
+        self.schema.protects_anything()
     }
 
     /// Names of schemas, sorted.
@@ -142,6 +159,11 @@ impl Catalog {
     /// Applies changes.
     pub fn apply(&mut self, records: &[Record]) {
         self.meanings = Meanings::default();
+        self.take(records);
+        self.schema.set_guarded(!self.guarded.is_empty());
+    }
+
+    fn take(&mut self, records: &[Record]) {
         let before = self.of_others(records);
         let keys: HashSet<Key> = records.iter().map(Record::key).collect();
         if keys.iter().any(|(class, _)| *class == NAMESPACES) {
@@ -198,6 +220,7 @@ impl Catalog {
     }
 
     fn withdraw(&mut self, record: &Record) {
+        self.guard(record.key(), false);
         match record {
             Record::Type(t) => self.schema.remove_type(&t.name, t.oid),
             Record::Relation(r) => self.schema.remove_relation_by_oid(r.oid),
@@ -210,6 +233,7 @@ impl Catalog {
         let pin = self.schema.pin.clone();
         self.schema = Schema::default();
         self.schema.set_pin(pin);
+        self.guarded = Arc::default();
         let all: Vec<_> = self.records.values().cloned().collect();
         all.iter().for_each(|record| self.compile(record));
         self.find_protected();
@@ -239,15 +263,19 @@ impl Catalog {
             Record::Type(t) => {
                 let (schema, ty) = (self.namespace(t.namespace), self.resolved(t));
                 let domain = t.domain && matches!(ty, ColumnType::Enc(_));
+                self.guard(record.key(), ty.protected() && is_theirs(&schema));
                 let ty = (ty, domain);
                 self.schema.add_type(&schema, &t.name, t.oid, ty);
             }
             Record::Relation(r) => {
                 let relation = self.relation(r);
+                self.guard(record.key(), relation.protected());
                 self.schema.add_relation(relation);
             }
             Record::Function(f) => {
                 let function = self.function(f);
+                let guarded = function.protected() && is_theirs(&function.schema);
+                self.guard(record.key(), guarded);
                 let pinned = self.schema.pin.as_ref();
                 let pinned = pinned.is_some_and(|pin| pin.routines(&f.name).is_some());
                 let print = pinned.then(|| fingerprint(f, |oid| self.type_name(oid)));
@@ -255,6 +283,18 @@ impl Catalog {
             }
             Record::Namespace { .. } | Record::Gone { .. } => {}
         }
+    }
+
+    /// Notes whether an object is protected and not the extension's own.
+    fn guard(&mut self, key: Key, guarded: bool) {
+        if self.guarded.contains(&key) == guarded {
+            return;
+        }
+        let all = Arc::make_mut(&mut self.guarded);
+        match guarded {
+            true => all.insert(key),
+            false => all.remove(&key),
+        };
     }
 
     fn namespace(&self, oid: u32) -> String {
