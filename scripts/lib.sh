@@ -26,18 +26,21 @@ is_root() { [ "$(id -u)" = 0 ]; }
 as_root() { if is_root; then "$@"; else sudo "$@"; fi; }
 
 # As root, each program runs as a user of its own, in a directory that these
-# users can enter; otherwise all run as the caller, in the run directory.
+# users can enter; otherwise all run as the caller, in the run directory. Tests
+# that compare times have theirs in memory: CONFIDE_STATES.
 if is_root; then
     PG_USER=postgres
     KEEPER_USER=confide-keeper
     PROXY_USER=confide-proxy
-    STATE=/var/lib/confide/dev-$(printf %s "$RUN" | sha256sum | cut -c1-10)
+    STATES=${CONFIDE_STATES:-/var/lib/confide}
+    STATE=$STATES/dev-$(printf %s "$RUN" | sha256sum | cut -c1-10)
     SOCKETS=$STATE
 else
     PG_USER=$(id -un)
     KEEPER_USER=$PG_USER
     PROXY_USER=$PG_USER
-    STATE=$RUN
+    STATE=${CONFIDE_STATES:+$CONFIDE_STATES/dev-$(printf %s "$RUN" | sha256sum | cut -c1-10)}
+    STATE=${STATE:-$RUN}
     SOCKETS=$STATE
     # A Unix socket's path has at most 107 bytes.
     if [ ${#SOCKETS} -gt 70 ]; then

@@ -36,6 +36,9 @@ POSTGRES = "fsync = off\nmax_prepared_transactions = 10\n"
 LIMIT = 3600
 # Where scripts/up has its stacks: of root's own directories PostgreSQL can read nothing.
 RUNS = Path("/var/lib/confide") if os.geteuid() == 0 else ROOT / ".run"
+# Where whole suites have their servers, since their times are compared: whenever ext4 without a
+# journal makes a file, it looks at each one that was removed there within the last minutes.
+MEMORY = Path("/dev/shm", f"confide-compat-{os.geteuid()}")
 
 
 @dataclass(frozen=True)
@@ -77,12 +80,11 @@ class Results:
 
 
 @contextmanager
-def plain_server() -> Iterator[Server]:
-    """A server without the extension, made as that of a stack is, and beside it: how long it takes
-    to make files depends on what was removed in the same part of the file system before. It asks
-    for a password, too, which a suite of many connections takes seconds for."""
-    RUNS.mkdir(parents=True, exist_ok=True)
-    folder, port = Path(tempfile.mkdtemp(prefix="plain-", dir=RUNS)), free_port()
+def plain_server(runs: Path) -> Iterator[Server]:
+    """A server without the extension, made as that of a stack is, and beside it. It asks for a
+    password, too, which a suite of many connections takes seconds for."""
+    runs.mkdir(parents=True, exist_ok=True)
+    folder, port = Path(tempfile.mkdtemp(prefix="plain-", dir=runs)), free_port()
     data = folder / "data"
     give_to_server(folder)
     secret = folder / "password"

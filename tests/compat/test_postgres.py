@@ -16,7 +16,17 @@ import psycopg
 import pytest
 from postgres_differences import MOST, SIDES, allowed, compare, entries
 from postgres_source import Unavailable, source
-from postgres_suites import ISOLATION, POSTGRES, REGRESS, SUITES, plain_server, run, stack_server
+from postgres_suites import (
+    ISOLATION,
+    MEMORY,
+    POSTGRES,
+    REGRESS,
+    RUNS,
+    SUITES,
+    plain_server,
+    run,
+    stack_server,
+)
 from stack import ROOT, Stack
 from waiting import until
 
@@ -50,7 +60,7 @@ def plain():
             raise
         pytest.skip(str(why))
     results = {}
-    with plain_server() as server:
+    with plain_server(MEMORY if FULL else RUNS) as server:
         yield (
             server,
             lambda suite: (
@@ -68,6 +78,7 @@ def server(request, side):
             yield stack_server(stack, side == "proxy")
         return
     stack = Stack(ROOT / ".run" / f"compat-{os.getpid()}", POSTGRES, "none")
+    stack.environment["CONFIDE_STATES"] = str(MEMORY)
     stack.environment["CONFIDE_PROXY_USERS"] = "*"  # the suites make roles, and connect as these
     stack.fresh()
     with by_password(stack):

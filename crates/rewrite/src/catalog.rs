@@ -8,6 +8,7 @@
 //! unreported component counts as protected.
 use crate::memo::Memo;
 use crate::pin::{Pin, fingerprint};
+use crate::reach::mentions_us;
 use crate::relation::{Column, ColumnType, Relation};
 use crate::report::{FunctionRecord, Record, RelationRecord, TypeRecord};
 use crate::schema::{RoutineBody, Schema, UserFunction, is_theirs};
@@ -274,7 +275,10 @@ impl Catalog {
             }
             Record::Function(f) => {
                 let function = self.function(f);
-                let guarded = function.protected() && is_theirs(&function.schema);
+                // What its body makes of names that are put together is seen by the server only.
+                let body = function.source.as_ref();
+                let guarded = function.protected() || body.is_some_and(|b| mentions_us(&b.text));
+                let guarded = guarded && is_theirs(&function.schema);
                 self.guard(record.key(), guarded);
                 let pinned = self.schema.pin.as_ref();
                 let pinned = pinned.is_some_and(|pin| pin.routines(&f.name).is_some());

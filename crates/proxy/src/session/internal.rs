@@ -174,13 +174,13 @@ impl Core {
         if !self.unmet || self.status == b'E' {
             return Ok(false);
         }
-        let alone = self.status == b'I' && !self.pipeline;
-        let named = rewrite::mentions_us(sql);
-        let purpose = match alone && (named || self.view.protects_anything()) {
+        if !rewrite::mentions_us(sql) && !self.view.protects_anything() {
+            return Ok(false);
+        }
+        let purpose = match self.status == b'I' && !self.pipeline {
             true => Purpose::Meeting,
-            // An error would be that of the client's transaction.
-            false if named => Purpose::Handshake,
-            false => return Ok(false),
+            // An error is that of the client's transaction.
+            false => Purpose::Handshake,
         };
         self.start(purpose)?;
         self.unmet = self.task.is_none();
