@@ -16,7 +16,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lists import Mutant
@@ -248,15 +248,24 @@ class Workshop:
         try:
             said, _ = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
-            # What a test has started stops when the next stack starts (stack.py).
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+            self.end_left()
             raise Unending from None
         finally:
             RUNNING.discard(process)
         if ENDING.is_set():
             raise Broken("the run was ended")
         return process.returncode, said
+
+    def end_left(self) -> None:
+        """Ends programs of this copy that a test has left behind: a backend that it had stopped
+        would never end. The other programs of a stack end when the next one starts."""
+        ours = (f"{self.home}/", f"{self.postgres}/")
+        for program in Path("/proc").glob("[0-9]*/exe"):
+            with suppress(OSError):
+                if os.readlink(program).startswith(ours):
+                    os.kill(int(program.parent.name), signal.SIGKILL)
 
 
 def pg_directory(config: str, what: str) -> Path:
