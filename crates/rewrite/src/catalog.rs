@@ -44,6 +44,8 @@ pub struct Catalog {
     places: Arc<()>,
     /// What is protected besides the extension's own.
     guarded: Arc<HashSet<Key>>,
+    /// Routines of users whose bodies mention the extension.
+    mentioning: Arc<HashSet<Key>>,
     meanings: Meanings,
     memo: Memo,
 }
@@ -130,6 +132,12 @@ impl Catalog {
     /// Whether anything but the extension's own is protected or pinned.
     pub fn protects_anything(&self) -> bool {
         self.schema.protects_anything()
+    }
+
+    /// Whether statements may need the keeper that do not mention the extension: something is protected, or
+    /// a routine's body mentions it.
+    pub fn needs_keeper(&self) -> bool {
+        self.protects_anything() || !self.mentioning.is_empty()
     }
 
     /// Names of schemas, sorted.
@@ -222,6 +230,7 @@ impl Catalog {
 
     fn withdraw(&mut self, record: &Record) {
         self.guard(record.key(), false);
+        note(&mut self.mentioning, record.key(), false);
         match record {
             Record::Type(t) => self.schema.remove_type(&t.name, t.oid),
             Record::Relation(r) => self.schema.remove_relation_by_oid(r.oid),
@@ -235,6 +244,7 @@ impl Catalog {
         self.schema = Schema::default();
         self.schema.set_pin(pin);
         self.guarded = Arc::default();
+        self.mentioning = Arc::default();
         let all: Vec<_> = self.records.values().cloned().collect();
         all.iter().for_each(|record| self.compile(record));
         self.find_protected();
@@ -275,11 +285,11 @@ impl Catalog {
             }
             Record::Function(f) => {
                 let function = self.function(f);
-                // What its body makes of names that are put together is seen by the server only.
+                let theirs = is_theirs(&function.schema);
+                self.guard(record.key(), function.protected() && theirs);
                 let body = function.source.as_ref();
-                let guarded = function.protected() || body.is_some_and(|b| mentions_us(&b.text));
-                let guarded = guarded && is_theirs(&function.schema);
-                self.guard(record.key(), guarded);
+                let mentions = body.is_some_and(|body| mentions_us(&body.text));
+                note(&mut self.mentioning, record.key(), mentions && theirs);
                 let pinned = self.schema.pin.as_ref();
                 let pinned = pinned.is_some_and(|pin| pin.routines(&f.name).is_some());
                 let print = pinned.then(|| fingerprint(f, |oid| self.type_name(oid)));
@@ -291,14 +301,7 @@ impl Catalog {
 
     /// Notes whether an object is protected and not the extension's own.
     fn guard(&mut self, key: Key, guarded: bool) {
-        if self.guarded.contains(&key) == guarded {
-            return;
-        }
-        let all = Arc::make_mut(&mut self.guarded);
-        match guarded {
-            true => all.insert(key),
-            false => all.remove(&key),
-        };
+        note(&mut self.guarded, key, guarded);
     }
 
     fn namespace(&self, oid: u32) -> String {
@@ -518,4 +521,16 @@ fn renames(old: &Record, new: &Record) -> bool {
         }
         _ => false,
     }
+}
+
+/// Adds to a set, or takes out of it.
+fn note(all: &mut Arc<HashSet<Key>>, key: Key, is_in: bool) {
+    if all.contains(&key) == is_in {
+        return;
+    }
+    let all = Arc::make_mut(all);
+    match is_in {
+        true => all.insert(key),
+        false => all.remove(&key),
+    };
 }

@@ -164,7 +164,7 @@ impl Core {
     /// no evidence is demanded.
     fn puts_off(&mut self) -> bool {
         let asks = self.shared.attestation.as_ref().is_some_and(|a| a.asks());
-        self.unmet = !asks && !self.view.protects_anything() && !self.is_reviving();
+        self.unmet = !asks && !self.view.needs_keeper() && !self.is_reviving();
         self.unmet
     }
 
@@ -174,7 +174,7 @@ impl Core {
         if !self.unmet || self.status == b'E' {
             return Ok(false);
         }
-        if !rewrite::mentions_us(sql) && !self.view.protects_anything() {
+        if !rewrite::mentions_us(sql) && !self.view.needs_keeper() {
             return Ok(false);
         }
         let purpose = match self.status == b'I' && !self.pipeline {

@@ -245,10 +245,10 @@ impl View {
         catalog.map(Catalog::protected)
     }
 
-    /// Whether anything but the extension's own is protected or pinned in that schema.
-    pub(super) fn protects_anything(&self) -> bool {
+    /// Whether statements may need the keeper that do not mention the extension.
+    pub(super) fn needs_keeper(&self) -> bool {
         let catalog = self.merged.as_ref().or(self.base.as_deref());
-        catalog.is_none_or(Catalog::protects_anything)
+        catalog.is_none_or(Catalog::needs_keeper)
     }
 
     fn rebase(&mut self, base: Arc<Catalog>) {
