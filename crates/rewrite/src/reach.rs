@@ -30,23 +30,6 @@ pub(crate) fn in_word(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '$')
 }
 
-/// Whether a text has anything in it that names of the extension begin with: those of its schema and of
-/// its types.
-pub fn mentions_us(text: &str) -> bool {
-    let names = ["confide", "enc_", "rnd_", "soft_"];
-    let begins = |at: usize| {
-        let rest = text.as_bytes().get(at..).unwrap_or_default();
-        let is = |name: &str| {
-            let here = rest.get(..name.len());
-            here.is_some_and(|here| here.eq_ignore_ascii_case(name.as_bytes()))
-        };
-        names.iter().any(|name| is(name))
-    };
-    let first = |b: u8| matches!(b | 0x20, b'c' | b'e' | b'r' | b's');
-    let mut all = text.bytes().enumerate().filter(|(_, b)| first(*b));
-    all.any(|(at, _)| begins(at))
-}
-
 impl<'s> Reach<'s> {
     /// Combines several snapshots: whatever is protected in any of them.
     pub fn of(schemas: &[&'s Schema], prepared: &'s Prepared) -> Reach<'s> {
