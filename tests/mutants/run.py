@@ -22,7 +22,7 @@ from collections.abc import Callable
 
 from lists import Mutant, in_order, read_lists, wrong
 from report import State, publish, published
-from workshop import ROOT, Broken, Workshop, end_all
+from workshop import CLEAN_SECONDS, ROOT, Broken, Workshop, end_all
 
 
 class Progress:
@@ -88,7 +88,7 @@ def all_pass(shops: list[Workshop], tests: list[str], state: State) -> bool:
 
     def work(shop: Workshop, test: str) -> None:
         try:
-            seconds = shop.clean(test, 1800)
+            seconds = shop.clean(test, CLEAN_SECONDS)
         except Broken as error:
             failed.append(test)
             progress.line("BROKEN", 0, f"{test}: {error}")

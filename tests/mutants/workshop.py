@@ -40,6 +40,8 @@ PROFILE = {
 # How long a test may take with a mutant, or MARGIN times what it takes without, if that is longer.
 TEST_SECONDS = float(os.environ.get("CONFIDE_MUTANT_SECONDS", "150"))
 MARGIN = 4
+# How long it may take without any mutant.
+CLEAN_SECONDS = 1800
 BUILD_SECONDS = 3600
 
 
@@ -206,19 +208,26 @@ class Workshop:
     def examine(self, mutant: Mutant, known: float) -> tuple[str, str]:
         """The verdict, and why. `known` is what the test takes without a mutant. A test that does
         not end has noticed something only if it is not the machine that is slow: right afterwards
-        it must pass without the mutant in half the time."""
+        it must pass without the mutant in half the time, or it gets more of it."""
         limit = max(TEST_SECONDS, MARGIN * known)
         try:
-            try:
-                with self.applied(mutant):
-                    self.build_for(mutant.test)
-                    passed, said = self.passes(mutant.test, limit)
-            except Unending:
-                self.clean(mutant.test, limit / 2)
-                return "noticed", f"does not end within {limit:.0f} s"
+            while (passed := self.survives(mutant, limit)) is None:
+                known = self.clean(mutant.test, CLEAN_SECONDS)
+                if known <= limit / 2:
+                    return "noticed", f"does not end within {limit:.0f} s"
+                limit = MARGIN * known
         except Broken as error:
             return "BROKEN", str(error)
-        return ("MISSED", "its test passes") if passed else ("noticed", sentence(said))
+        return ("MISSED", "its test passes") if passed[0] else ("noticed", sentence(passed[1]))
+
+    def survives(self, mutant: Mutant, limit: float) -> tuple[bool, str] | None:
+        """Whether the test passes with the mutant, and what it said; None if it does not end."""
+        with self.applied(mutant):
+            self.build_for(mutant.test)
+            try:
+                return self.passes(mutant.test, limit)
+            except Unending:
+                return None
 
     @contextmanager
     def applied(self, mutant: Mutant) -> Iterator[None]:

@@ -8,9 +8,10 @@
 //! unreported component counts as protected.
 use crate::memo::Memo;
 use crate::pin::{Pin, fingerprint};
+use crate::reach::mentions_us;
 use crate::relation::{Column, ColumnType, Relation};
 use crate::report::{FunctionRecord, Record, RelationRecord, TypeRecord};
-use crate::schema::{RoutineBody, Schema, UserFunction};
+use crate::schema::{RoutineBody, Schema, UserFunction, is_theirs};
 use crate::shards::Shards;
 use crate::soft_type::SOFT_RESULTS;
 use contract::TypeCode;
@@ -41,7 +42,12 @@ pub struct Catalog {
     /// Protected types and their arrays.
     protected: Arc<Vec<(u32, ColumnType)>>,
     places: Arc<()>,
+    /// What is protected besides the extension's own.
+    guarded: Arc<HashSet<Key>>,
+    /// Ledger tables, and routines of users whose bodies mention the extension.
+    needing: Arc<HashSet<Key>>,
     meanings: Meanings,
+    memo: Memo,
 }
 
 /// The schema with a search path, and the analyses made with it.
@@ -101,7 +107,7 @@ impl Catalog {
         }
         let mut schema = self.schema.clone();
         schema.set_search_path(path.iter().cloned());
-        let made = (Arc::new(schema), Memo::default());
+        let made = (Arc::new(schema), self.memo());
         if known.len() >= PATHS_MAX {
             known.remove(0);
         }
@@ -109,9 +115,29 @@ impl Catalog {
         made
     }
 
+    /// The cache for analyses made with a schema of this catalog. While nothing is protected, that is one
+    /// for all of its schemas and versions: most analyses then hold for all of them.
+    pub fn memo(&self) -> Memo {
+        match self.protects_anything() {
+            true => Memo::default(),
+            false => self.memo.clone(),
+        }
+    }
+
     /// OIDs of protected types and of their arrays.
     pub fn protected(&self) -> &Arc<Vec<(u32, ColumnType)>> {
         &self.protected
+    }
+
+    /// Whether anything but the extension's own is protected or pinned.
+    pub fn protects_anything(&self) -> bool {
+        self.schema.protects_anything()
+    }
+
+    /// Whether statements may need the keeper that do not mention the extension: something is protected,
+    /// there is a ledger table, whose rows have an author, or a routine's body mentions the extension.
+    pub fn needs_keeper(&self) -> bool {
+        self.protects_anything() || !self.needing.is_empty()
     }
 
     /// Names of schemas, sorted.
@@ -142,6 +168,11 @@ impl Catalog {
     /// Applies changes.
     pub fn apply(&mut self, records: &[Record]) {
         self.meanings = Meanings::default();
+        self.take(records);
+        self.schema.set_guarded(!self.guarded.is_empty());
+    }
+
+    fn take(&mut self, records: &[Record]) {
         let before = self.of_others(records);
         let keys: HashSet<Key> = records.iter().map(Record::key).collect();
         if keys.iter().any(|(class, _)| *class == NAMESPACES) {
@@ -198,6 +229,8 @@ impl Catalog {
     }
 
     fn withdraw(&mut self, record: &Record) {
+        self.guard(record.key(), false);
+        note(&mut self.needing, record.key(), false);
         match record {
             Record::Type(t) => self.schema.remove_type(&t.name, t.oid),
             Record::Relation(r) => self.schema.remove_relation_by_oid(r.oid),
@@ -210,6 +243,8 @@ impl Catalog {
         let pin = self.schema.pin.clone();
         self.schema = Schema::default();
         self.schema.set_pin(pin);
+        self.guarded = Arc::default();
+        self.needing = Arc::default();
         let all: Vec<_> = self.records.values().cloned().collect();
         all.iter().for_each(|record| self.compile(record));
         self.find_protected();
@@ -239,15 +274,23 @@ impl Catalog {
             Record::Type(t) => {
                 let (schema, ty) = (self.namespace(t.namespace), self.resolved(t));
                 let domain = t.domain && matches!(ty, ColumnType::Enc(_));
+                self.guard(record.key(), ty.protected() && is_theirs(&schema));
                 let ty = (ty, domain);
                 self.schema.add_type(&schema, &t.name, t.oid, ty);
             }
             Record::Relation(r) => {
                 let relation = self.relation(r);
+                self.guard(record.key(), relation.protected());
+                note(&mut self.needing, record.key(), relation.is_ledger());
                 self.schema.add_relation(relation);
             }
             Record::Function(f) => {
                 let function = self.function(f);
+                let theirs = is_theirs(&function.schema);
+                self.guard(record.key(), function.protected() && theirs);
+                let body = function.source.as_ref();
+                let mentions = body.is_some_and(|body| mentions_us(&body.text));
+                note(&mut self.needing, record.key(), mentions && theirs);
                 let pinned = self.schema.pin.as_ref();
                 let pinned = pinned.is_some_and(|pin| pin.routines(&f.name).is_some());
                 let print = pinned.then(|| fingerprint(f, |oid| self.type_name(oid)));
@@ -255,6 +298,11 @@ impl Catalog {
             }
             Record::Namespace { .. } | Record::Gone { .. } => {}
         }
+    }
+
+    /// Notes whether an object is protected and not the extension's own.
+    fn guard(&mut self, key: Key, guarded: bool) {
+        note(&mut self.guarded, key, guarded);
     }
 
     fn namespace(&self, oid: u32) -> String {
@@ -474,4 +522,16 @@ fn renames(old: &Record, new: &Record) -> bool {
         }
         _ => false,
     }
+}
+
+/// Adds to a set, or takes out of it.
+fn note(all: &mut Arc<HashSet<Key>>, key: Key, is_in: bool) {
+    if all.contains(&key) == is_in {
+        return;
+    }
+    let all = Arc::make_mut(all);
+    match is_in {
+        true => all.insert(key),
+        false => all.remove(&key),
+    };
 }

@@ -85,6 +85,7 @@ pub use infer::key;
 pub use memo::Memo;
 pub use past::undone;
 pub use pin::{Pin, Pins};
+pub use reach::mentions_us;
 pub use refusal::Refusal;
 pub use relation::{Column, ColumnType, Relation};
 pub use schema::{RoutineBody, Row, Schema, UserFunction};

@@ -5,6 +5,11 @@
 //! leaves out are *free* (`Infer::free`): constants of expressions whose value the inference
 //! ignores. For the others, the stored analysis is valid only if they have the same text.
 //!
+//! An analysis holds for its own schema. Where nothing is protected it holds for another one, too, in
+//! which nothing is protected either and everything that the text names is the same: what is reached
+//! through those objects, such as columns' types, is plain in both. Texts that mention the extension or
+//! call routines with bodies are left out, since they could make something protected.
+//!
 //! Invariant: the result is that of [`analyze_with`](crate::analyze_with) for the same text, schema
 //! and prepared statements; the cache never contains the value of a free literal.
 
@@ -13,6 +18,7 @@ use crate::analyze::analyses;
 use crate::edit::Piece;
 use crate::infer::key;
 use crate::later::may_be_sql;
+use crate::reach::mentions_us;
 use crate::refusal::Refusal;
 use crate::schema::Schema;
 use crate::shape::Shape;
@@ -25,19 +31,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const ALL_MAX: usize = 256;
 const SHAPE_MAX: usize = 4;
 
-/// Cached analyses for one schema. Clones share them; no lock is held while a text is analysed.
+/// Cached analyses. Clones share them; no lock is held while a text is analysed.
 #[derive(Clone, Default)]
 pub struct Memo(Arc<Mutex<Store>>);
 
 #[derive(Default)]
 struct Store {
-    schema: Option<Arc<Schema>>,
     known: HashMap<String, Vec<Known>>,
     count: usize,
 }
 
 /// The analysis of a text with some shape.
 struct Known {
+    /// A schema for which it holds.
+    schema: Arc<Schema>,
+    /// What the text names, if it may hold for another schema.
+    names: Option<Vec<String>>,
+    /// It was used since the cache was last full.
+    used: bool,
     statement: Statement,
     /// Which of its edits seal a free literal.
     sealed: Vec<usize>,
@@ -74,7 +85,10 @@ impl Memo {
         prepared: &Prepared,
     ) -> (Result<Vec<Statement>, Refusal>, bool) {
         let shape = Shape::of(sql);
-        if let Some(found) = shape.as_ref().and_then(|s| self.of(schema).find(sql, s)) {
+        if let Some(found) = shape
+            .as_ref()
+            .and_then(|s| self.store().find(sql, s, schema))
+        {
             return (Ok(vec![found]), true);
         }
         let found = match analyses(sql, schema, prepared) {
@@ -82,42 +96,38 @@ impl Memo {
             Err(refusal) => return (Err(refusal), false),
         };
         if let (Some(shape), [only]) = (shape, found.as_slice())
-            && let Some(known) = Known::of(sql, &shape, only)
+            && let Some(known) = Known::of(sql, &shape, only, schema)
         {
-            self.of(schema).remember(shape.key, known);
+            self.store().remember(shape.key, known);
         }
         (Ok(found.into_iter().map(|a| a.statement).collect()), false)
     }
 
-    /// The analyses for this schema.
-    fn of(&self, schema: &Arc<Schema>) -> MutexGuard<'_, Store> {
-        let mut store = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !store
-            .schema
-            .as_ref()
-            .is_some_and(|s| Arc::ptr_eq(s, schema))
-        {
-            store.forget();
-            store.schema = Some(schema.clone());
-        }
-        store
+    fn store(&self) -> MutexGuard<'_, Store> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Memo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Memo")
     }
 }
 
 impl Store {
-    fn forget(&mut self) {
-        self.known.clear();
-        self.count = 0;
-    }
-
-    fn find(&self, sql: &str, shape: &Shape) -> Option<Statement> {
-        let known = self.known.get(&shape.key)?;
-        known.iter().find_map(|k| k.instance(sql, &shape.literals))
+    fn find(&mut self, sql: &str, shape: &Shape, schema: &Arc<Schema>) -> Option<Statement> {
+        let known = self.known.get_mut(&shape.key)?.iter_mut();
+        let mut valid = known.filter_map(|k| k.holds(schema).then_some(k));
+        valid.find_map(|k| {
+            let found = k.instance(sql, &shape.literals)?;
+            k.used = true;
+            Some(found)
+        })
     }
 
     fn remember(&mut self, key: String, known: Known) {
         if self.count >= ALL_MAX {
-            self.forget();
+            self.make_room();
         }
         let same = self.known.entry(key).or_default();
         if same.len() >= SHAPE_MAX {
@@ -127,12 +137,25 @@ impl Store {
         same.push(known);
         self.count += 1;
     }
+
+    /// Forgets what was not used since the last time, or everything if that was most of it.
+    fn make_room(&mut self) {
+        for same in self.known.values_mut() {
+            same.retain_mut(|known| std::mem::take(&mut known.used));
+        }
+        self.known.retain(|_, same| !same.is_empty());
+        self.count = self.known.values().map(Vec::len).sum();
+        if self.count > ALL_MAX / 2 {
+            self.known.clear();
+            self.count = 0;
+        }
+    }
 }
 
 impl Known {
     /// Returns `None` for statements whose analysis may depend on more than text and schema, and
     /// for edits that contain more of a free literal than its value.
-    fn of(sql: &str, shape: &Shape, analysis: &Analysis) -> Option<Known> {
+    fn of(sql: &str, shape: &Shape, analysis: &Analysis, schema: &Arc<Schema>) -> Option<Known> {
         let statement = &analysis.statement;
         if statement.unresolved || analysis.unique {
             return None;
@@ -173,12 +196,30 @@ impl Known {
                 .then(|| sql.get(literal.clone()).unwrap_or_default().to_owned()),
         };
         Some(Known {
+            schema: schema.clone(),
+            names: outlives(sql, shape, schema),
+            used: false,
             statement,
             sealed,
             open: analysis.open.clone(),
             absent: analysis.absent,
             literals: shape.literals.iter().map(marked).collect(),
         })
+    }
+
+    /// Whether it holds for this schema.
+    fn holds(&mut self, schema: &Arc<Schema>) -> bool {
+        if Arc::ptr_eq(&self.schema, schema) {
+            return true;
+        }
+        let holds = self
+            .names
+            .as_ref()
+            .is_some_and(|names| !schema.protects_anything() && self.schema.agrees(schema, names));
+        if holds {
+            self.schema = schema.clone();
+        }
+        holds
     }
 
     /// The analysis of another text with the same shape, unless a literal differs that must not.
@@ -250,6 +291,17 @@ impl Known {
     }
 }
 
+/// What the text names, if its analysis may hold for other schemas. What a routine does depends on
+/// the routines that it calls.
+fn outlives(sql: &str, shape: &Shape, schema: &Schema) -> Option<Vec<String>> {
+    if schema.protects_anything() || mentions_us(sql) {
+        return None;
+    }
+    let names = shape.names()?;
+    let followed = |name: &String| schema.all_bodies(name).next().is_some();
+    (!names.iter().any(followed)).then_some(names)
+}
+
 /// The text of a marked literal, with its sign.
 fn value<'a>(sql: &'a str, range: &Range<usize>) -> &'a str {
     sql.get(range.clone())
@@ -296,7 +348,7 @@ mod tests {
             let found = memo.analyze(sql, &schema, &prepared);
             assert_eq!(found, crate::analyze(sql, &schema), "{sql}");
         }
-        memo.of(&schema).count
+        memo.store().count
     }
 
     /// Texts that differ in free literals are one; what else differs keeps them apart, or
@@ -373,14 +425,14 @@ mod tests {
             memo.analyze(&sql, &schema, &prepared).expect("insert");
             let sql = format!("SELECT '1'::numeric({}, 2)", 10 + n % 20);
             memo.analyze(&sql, &schema, &prepared).expect("select");
-            let store = memo.of(&schema);
+            let store = memo.store();
             assert!(store.count <= ALL_MAX);
             assert_eq!(
                 store.count,
                 store.known.values().map(Vec::len).sum::<usize>()
             );
         }
-        let store = memo.of(&schema);
+        let store = memo.store();
         let secrets = store
             .known
             .values()

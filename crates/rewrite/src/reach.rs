@@ -30,6 +30,37 @@ pub(crate) fn in_word(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '$')
 }
 
+/// Beginnings of names of the extension's schema and types, of the words that make a ledger table and a
+/// signed result, and of a name that may be written in escapes.
+const OURS: [&str; 8] = [
+    "confide",
+    "enc_",
+    "rnd_",
+    "soft_",
+    "ledger_",
+    "tee",
+    "signature",
+    "u&",
+];
+
+/// Whether a text may be about the extension: it has the beginning of one of its names or words in it.
+pub fn mentions_us(text: &str) -> bool {
+    let begins = |at: usize| {
+        let rest = text.as_bytes().get(at..).unwrap_or_default();
+        let is = |name: &str| {
+            let here = rest.get(..name.len());
+            here.is_some_and(|here| here.eq_ignore_ascii_case(name.as_bytes()))
+        };
+        OURS.iter().any(|name| is(name))
+    };
+    let first = |b: u8| {
+        OURS.iter()
+            .any(|name| name.as_bytes().first() == Some(&(b | 0x20)))
+    };
+    let mut all = text.bytes().enumerate().filter(|(_, b)| first(*b));
+    all.any(|(at, _)| begins(at))
+}
+
 impl<'s> Reach<'s> {
     /// Combines several snapshots: whatever is protected in any of them.
     pub fn of(schemas: &[&'s Schema], prepared: &'s Prepared) -> Reach<'s> {

@@ -104,6 +104,8 @@ pub struct Schema {
     pub(crate) pin: Option<Arc<Pin>>,
     /// Relations that differ from the pin, by schema and name, with the difference.
     broken: HashMap<(String, String), String>,
+    /// Whether any user object is protected, if that is known.
+    guarded: Option<bool>,
 }
 
 /// A row of a query result, with all values as text.
@@ -131,6 +133,7 @@ impl Schema {
 
     /// Adds or replaces a relation.
     pub fn add_relation(&mut self, mut relation: Relation) {
+        self.guarded = None;
         if let Some(pin) = &self.pin {
             let key = (relation.schema.clone(), relation.name.clone());
             match pin.hold(&mut relation) {
@@ -174,6 +177,7 @@ impl Schema {
         function: UserFunction,
         print: Option<String>,
     ) {
+        self.guarded = None;
         let name = function.name.clone();
         let named = NamedFunction {
             oid,
@@ -202,6 +206,7 @@ impl Schema {
         oid: u32,
         (ty, domain): (ColumnType, bool),
     ) {
+        self.guarded = None;
         let named = NamedType {
             schema: schema.to_owned(),
             oid,
@@ -407,15 +412,35 @@ impl Schema {
         schemas.len() > 1 || schemas.iter().any(|s| !self.path().any(|p| p == *s))
     }
 
+    /// Says whether any user object is protected, which holds until something is added.
+    pub(crate) fn set_guarded(&mut self, guarded: bool) {
+        self.guarded = Some(guarded);
+    }
+
     /// Whether any user object is protected or pinned.
     pub(crate) fn protects_anything(&self) -> bool {
-        let theirs = |schema: &str| !matches!(schema, "pg_catalog" | "confide");
+        self.pin.is_some() || self.guarded.unwrap_or_else(|| self.finds_protected())
+    }
+
+    fn finds_protected(&self) -> bool {
         let mut types = self.types.marked().flat_map(|(_, named)| named);
         let mut functions = self.functions.marked().flat_map(|(_, named)| named);
-        self.pin.is_some()
-            || self.protected_relations().next().is_some()
-            || types.any(|t| t.ty.protected() && theirs(&t.schema))
-            || functions.any(|f| f.function.protected() && theirs(&f.function.schema))
+        self.protected_relations().next().is_some()
+            || types.any(|t| t.ty.protected() && is_theirs(&t.schema))
+            || functions.any(|f| f.function.protected() && is_theirs(&f.function.schema))
+    }
+
+    /// Whether the search path and all objects with these names, in any schema, are the same in another
+    /// snapshot.
+    pub(crate) fn agrees(&self, other: &Schema, names: &[String]) -> bool {
+        let same = |name: &str| {
+            self.relations.agrees(&other.relations, name)
+                && self.types.agrees(&other.types, name)
+                && self.functions.agrees(&other.functions, name)
+        };
+        self.search_path == other.search_path
+            && self.temp == other.temp
+            && names.iter().all(|name| same(name))
     }
 
     /// Whether a relation, type or function with this name, in any schema, is protected or pinned.
@@ -521,6 +546,11 @@ impl Schema {
             .chain(self.pin.iter().flat_map(|pin| pin.columns()))
             .collect()
     }
+}
+
+/// Whether objects in a schema of this name are not the extension's own.
+pub(crate) fn is_theirs(schema: &str) -> bool {
+    !matches!(schema, "pg_catalog" | "confide")
 }
 
 /// Something is not what `confide pin` found.

@@ -8,12 +8,16 @@
 //! Invariant: texts of the same shape have the same tokens, except for the values of the marked
 //! ones.
 
+use crate::reach::in_word;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Longer texts have no shape.
 const TEXT_MAX: usize = 4096;
 /// The largest number that is scanned and typed as `int4`.
 const NUMBER_MAX: &[u8] = b"2147483647";
+/// Longer names are shortened by PostgreSQL.
+const NAME_MAX: usize = 63;
 /// A byte that occurs in no text.
 const MARK: char = '\0';
 
@@ -70,6 +74,38 @@ impl Shape {
         key.push_str(sql.get(kept..)?);
         Some(Shape { key, literals })
     }
+
+    /// All words outside of the marked literals, as PostgreSQL reads names, and quoted names. `None` if
+    /// one of them may mean another name than it shows.
+    pub fn names(&self) -> Option<Vec<String>> {
+        let mut names = BTreeSet::new();
+        let mut rest = self.key.as_str();
+        while let Some(first) = rest.chars().next() {
+            let length = match first {
+                MARK => 2,
+                '"' => {
+                    let quoted = rest.get(1..)?;
+                    let end = quoted.find('"')?;
+                    names.insert(quoted.get(..end)?.to_owned());
+                    let behind = quoted.get(end + 1..)?;
+                    if behind.starts_with('"') {
+                        return None;
+                    }
+                    end + 2
+                }
+                '&' if rest.starts_with("&\"") => return None,
+                c if in_word(c) => {
+                    let end = rest.find(|c| !in_word(c)).unwrap_or(rest.len());
+                    names.insert(rest.get(..end)?.to_ascii_lowercase());
+                    end
+                }
+                c => c.len_utf8(),
+            };
+            rest = rest.get(length..)?;
+        }
+        let long = names.iter().any(|name| name.len() > NAME_MAX);
+        (!long).then(|| names.into_iter().collect())
+    }
 }
 
 /// End of the string that starts here; `None` if it is not of the simplest kind (`E'...'`,
@@ -100,6 +136,22 @@ fn within_word(byte: Option<u8>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Names are what PostgreSQL reads; where that differs from what is written, there are none.
+    #[test]
+    fn names_of_a_text() {
+        let names = |sql: &str| Shape::of(sql).and_then(|s| s.names());
+        assert_eq!(
+            names("SELECT A.b2, \"C d\" FROM Ä$1.x WHERE y = 'not' AND z=5").unwrap(),
+            [
+                "C d", "a", "and", "b2", "from", "select", "where", "x", "y", "z", "Ä$1"
+            ]
+        );
+        for odd in ["SELECT \"a\"\"b\"", "SELECT U&\"a\""] {
+            assert_eq!(names(odd), None, "{odd}");
+        }
+        assert_eq!(names(&format!("SELECT {}", "x".repeat(64))), None);
+    }
 
     fn shown(sql: &str) -> Option<String> {
         Shape::of(sql).map(|s| s.key.replace(MARK, "?"))

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 use std::sync::{Arc, OnceLock};
 
-const GROUPS: usize = 8;
+const GROUPS: usize = 16;
 /// Number of parts per group.
-const PARTS: usize = 16;
+const PARTS: usize = 64;
 
 /// A property by which entries are searched.
 pub(crate) trait Mark {
@@ -74,6 +74,23 @@ impl<K: Hash + Ord + Clone, V: Clone> Shards<K, V> {
         K: Borrow<Q>,
     {
         self.part(key)?.get(key)
+    }
+
+    /// Whether another map has the same value under a key.
+    pub fn agrees<Q: Hash + Ord + ?Sized>(&self, other: &Shards<K, V>, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+        V: PartialEq,
+    {
+        let (group, at) = Self::at(key);
+        match (self.0.get(group), other.0.get(group)) {
+            (Some(a), Some(b)) if Arc::ptr_eq(a, b) => true,
+            (Some(a), Some(b)) => match (a.get(at), b.get(at)) {
+                (Some(a), Some(b)) => Arc::ptr_eq(a, b) || a.map.get(key) == b.map.get(key),
+                _ => false,
+            },
+            _ => false,
+        }
     }
 
     /// Modifies the value under a key with this function, which is not called if there is none.

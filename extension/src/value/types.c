@@ -89,13 +89,29 @@ static struct
 static bool loaded = false;
 static uint64 changes = 1;		/* number of changes to the catalogs concerned */
 
+/* Hash values of the types above in PostgreSQL's cache, if all of them were found. */
+static uint32 hashes[CFD_TYPE_MAX + lengthof(operands) + 2];
+static int	hash_count = 0;
+
+/* Every new table has a type. It is none of ours, so these need not be looked up again. */
+static bool
+is_of_others(int cache, uint32 hash)
+{
+	for (int i = 0; i < hash_count; i++)
+	{
+		if (hashes[i] == hash)
+			return false;
+	}
+	return cache == TYPEOID && hash != 0 && hash_count == lengthof(hashes);
+}
+
 static void
 cfd_types_invalidate(Datum arg, int cache, uint32 hash)
 {
 	(void) arg;
-	(void) cache;
-	(void) hash;
-	loaded = false;
+	if (!is_of_others(cache, hash))
+		loaded = false;
+	memset(others, 0, sizeof(others));
 	changes++;
 }
 
@@ -113,6 +129,24 @@ oid_of(const char *name)
 						   ObjectIdGetDatum(PG_CATALOG_NAMESPACE));
 }
 
+static void
+note_hash(Oid type)
+{
+	if (OidIsValid(type))
+		hashes[hash_count++] = GetSysCacheHashValue1(TYPEOID, ObjectIdGetDatum(type));
+}
+
+static void
+note_hashes(void)
+{
+	note_hash(ledger_number);
+	note_hash(ledger_past_number);
+	for (int code = 1; code <= CFD_TYPE_MAX; code++)
+		note_hash(oids[code]);
+	for (int i = 0; i < lengthof(operands); i++)
+		note_hash(operand_oids[i]);
+}
+
 static bool
 load(void)
 {
@@ -125,6 +159,7 @@ load(void)
 	 * lookup.
 	 */
 	loaded = true;
+	hash_count = 0;
 	memset(oids, 0, sizeof(oids));
 	memset(operand_oids, 0, sizeof(operand_oids));
 	memset(others, 0, sizeof(others));
@@ -139,6 +174,7 @@ load(void)
 		oids[code] = oid_of(types[code].name);
 	for (int i = 0; i < lengthof(operands); i++)
 		operand_oids[i] = oid_of(operands[i].name);
+	note_hashes();
 	return true;
 }
 
@@ -166,6 +202,7 @@ static uint8
 code_of_domain(Oid type)
 {
 	int			at = type % OTHERS;
+	uint64		before = changes;
 	Oid			base;
 	uint8		code;
 
@@ -174,7 +211,7 @@ code_of_domain(Oid type)
 	base = get_typtype(type) == TYPTYPE_DOMAIN ? getBaseType(type) : InvalidOid;
 	code = base >= FirstNormalObjectId ? code_of_base(base) : 0;
 	/* The lookup may have emptied the list; then the answer is not kept. */
-	if (loaded)
+	if (loaded && before == changes)
 	{
 		others[at].type = type;
 		others[at].code = code;

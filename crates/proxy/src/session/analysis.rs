@@ -97,6 +97,9 @@ impl Core {
             None => {}
         }
         let state = self.adopt();
+        if self.meets(sql)? {
+            return Ok(Outcome::Wait);
+        }
         let sealing = std::mem::take(&mut self.sealing);
         let analysed = match escapes {
             true => rewrite::analyze_escaped(sql, &self.schema, &self.registry),

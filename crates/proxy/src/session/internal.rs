@@ -4,8 +4,8 @@
 //! The former is a Parse that is never executed: the server reports changes while it analyses the
 //! statement. So nothing is executed in the client's transaction, and no snapshot is taken. The
 //! handshake is a query, but it normally takes place before the client's first message, and later
-//! only if the keeper no longer knows the session. Within a client's pipeline requests end with
-//! Flush, because Sync would commit.
+//! only if the keeper no longer knows the session, or if nothing was protected before. Within a
+//! client's pipeline requests end with Flush, because Sync would commit.
 //!
 //! Invariant: none of the proxy's objects remain on the server when the client's next message
 //! reaches it.
@@ -39,6 +39,8 @@ pub(super) enum Purpose {
     Ask,
     /// There is no session with the keeper.
     Handshake,
+    /// The same, where the client's statement does not need one yet.
+    Meeting,
     /// The session continues on another connection.
     Settings,
 }
@@ -97,7 +99,7 @@ impl Core {
                 Ok(())
             }
             Err(Stop::Fatal(failure))
-                if matches!(task.purpose, Purpose::Ask | Purpose::Handshake) =>
+                if !matches!(task.purpose, Purpose::Startup | Purpose::Settings) =>
             {
                 self.finished(&task, Some(failure))
             }
@@ -108,7 +110,9 @@ impl Core {
     /// Determines from the last answer what a task sends next.
     fn next(&mut self, task: &mut Task, answer: Result<Vec<Row>, Failure>) -> Step<Next> {
         match std::mem::replace(&mut task.at, At::Begin) {
-            At::Begin if task.purpose == Purpose::Handshake => self.first_message(task),
+            At::Begin if matches!(task.purpose, Purpose::Handshake | Purpose::Meeting) => {
+                self.first_message(task)
+            }
             At::Begin if task.purpose == Purpose::Settings => {
                 task.at = At::Settings;
                 Ok(Next::Query(self.settings()))
@@ -123,6 +127,7 @@ impl Core {
                 self.adopt();
                 match task.purpose {
                     Purpose::Startup if self.shared.config.software => Ok(Next::Nothing),
+                    Purpose::Startup if self.enabled && self.puts_off() => Ok(Next::Nothing),
                     Purpose::Startup if self.enabled => self.first_message(task),
                     Purpose::Startup if !self.view.reports() => {
                         task.at = At::Types;
@@ -148,10 +153,38 @@ impl Core {
                     );
                     Stats::add(&self.shared.stats.handshakes, 1);
                     self.session.begin(*offer);
+                    self.unmet = false;
                     Ok(Next::Nothing)
                 }
             },
         }
+    }
+
+    /// Whether the session with the keeper may begin when it is needed: nothing is protected yet, and
+    /// no evidence is demanded.
+    fn puts_off(&mut self) -> bool {
+        let asks = self.shared.attestation.as_ref().is_some_and(|a| a.asks());
+        self.unmet = !asks && !self.view.needs_keeper() && !self.is_reviving();
+        self.unmet
+    }
+
+    /// Begins the session with the keeper that was put off, if something is protected by now or the
+    /// text may be about something that will be. Returns whether the client's frame waits for it.
+    pub(super) fn meets(&mut self, sql: &str) -> Step<bool> {
+        if !self.unmet || self.status == b'E' {
+            return Ok(false);
+        }
+        if !rewrite::mentions_us(sql) && !self.view.needs_keeper() {
+            return Ok(false);
+        }
+        let purpose = match self.status == b'I' && !self.pipeline {
+            true => Purpose::Meeting,
+            // An error is that of the client's transaction.
+            false => Purpose::Handshake,
+        };
+        self.start(purpose)?;
+        self.unmet = self.task.is_none();
+        Ok(true)
     }
 
     fn first_message(&mut self, task: &mut Task) -> Step<Next> {
@@ -204,7 +237,7 @@ impl Core {
         if self.is_reviving() {
             return Ok(Next::Nothing);
         }
-        if task.purpose == Purpose::Startup {
+        if matches!(task.purpose, Purpose::Startup | Purpose::Meeting) {
             backend::notice(
                 &mut self.to_client,
                 "WARNING",

@@ -132,6 +132,8 @@ pub struct Core {
     /// The catalogs show plain types.
     plain_catalogs: bool,
     session: Session,
+    /// The session with the keeper was put off.
+    unmet: bool,
     /// What the server says about its kind, and its position in the configuration.
     kind: Kind,
     place: usize,
@@ -218,6 +220,7 @@ impl Core {
             enabled: false,
             plain_catalogs: false,
             session,
+            unmet: false,
             kind: Kind::default(),
             place: 0,
             link: 0,

@@ -245,6 +245,12 @@ impl View {
         catalog.map(Catalog::protected)
     }
 
+    /// Whether statements may need the keeper that do not mention the extension.
+    pub(super) fn needs_keeper(&self) -> bool {
+        let catalog = self.merged.as_ref().or(self.base.as_deref());
+        catalog.is_none_or(Catalog::needs_keeper)
+    }
+
     fn rebase(&mut self, base: Arc<Catalog>) {
         // The meaning of a path depends on which schemas exist.
         let places = self.places.replace(base.places().clone());
@@ -274,6 +280,6 @@ impl View {
         let mut schema = catalog.schema().clone();
         schema.set_search_path(schemas.iter().cloned());
         schema.set_temp(temporary);
-        Some((Arc::new(schema), Memo::default()))
+        Some((Arc::new(schema), catalog.memo()))
     }
 }

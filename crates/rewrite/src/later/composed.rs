@@ -20,6 +20,8 @@ const LISTS: [&str; 3] = ["array_to_string", "concat", "concat_ws"];
 const REPLACING: [&str; 2] = ["regexp_replace", "replace"];
 /// Functions that put something into the place of characters.
 const CHANGING: [&str; 2] = ["overlay", "translate"];
+/// Functions that fill in placeholders.
+const FORMATTING: [&str; 1] = ["format"];
 /// Words that a value follows.
 const WANTING: [&str; 6] = ["and", "ilike", "in", "like", "or", "values"];
 
@@ -29,6 +31,14 @@ struct Composed<'a> {
     tokens: &'a Tokens,
     range: &'a Range<usize>,
     strings: &'a [Range<usize>],
+    /// The functions of these lists that it calls, or words like them.
+    called: Vec<&'static str>,
+}
+
+/// All functions whose calls matter.
+fn composing() -> impl Iterator<Item = &'static str> {
+    let lists = [&LISTS[..], &REPLACING, &CHANGING, &FORMATTING];
+    lists.into_iter().flatten().copied()
 }
 
 /// Returns the strings that result from composing several, and the position of the first part of
@@ -42,11 +52,16 @@ pub(super) fn put_together(
     if strings.is_empty() {
         return Vec::new();
     }
+    let words = (tokens.next_from(range.start)..tokens.next_from(range.end))
+        .filter(|at| tokens.is_name(*at))
+        .filter_map(|at| sql.get(tokens.range(at)));
+    let called = |word: &str| composing().find(|name| word.eq_ignore_ascii_case(name));
     let statement = Composed {
         sql,
         tokens,
         range,
         strings,
+        called: words.filter_map(called).collect(),
     };
     let mut all = statement.chains(PART);
     let sql_only = |(text, _): &(String, Range<usize>)| begins(text);
@@ -65,12 +80,7 @@ impl Composed<'_> {
     }
 
     fn calls(&self, names: &[&str]) -> bool {
-        let mut all =
-            self.tokens.next_from(self.range.start)..self.tokens.next_from(self.range.end);
-        all.any(|at| {
-            let named = |name: &&str| self.word(at).eq_ignore_ascii_case(name);
-            self.tokens.is_name(at) && names.iter().any(named)
-        })
+        self.called.iter().any(|name| names.contains(name))
     }
 
     /// What other functions may make of one string and the others.
@@ -79,7 +89,7 @@ impl Composed<'_> {
         let Some(text) = texts.get(at) else {
             return made;
         };
-        if text.contains('%') && self.calls(&["format"]) {
+        if text.contains('%') && self.calls(&FORMATTING) {
             made.push(filled(text, PART));
             made.extend(Some(filled(text, CONSTANT)).filter(|text| begins(text)));
         }

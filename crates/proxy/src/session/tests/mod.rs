@@ -91,6 +91,11 @@ fn path(setting: &str, schemas: &[&str]) -> String {
 impl World {
     /// A session of a database with Confide and a table `t (id int4, s enc_text)`.
     fn new() -> World {
+        World::with(whole())
+    }
+
+    /// A session of a database with this schema.
+    fn with(schema: Vec<String>) -> World {
         let shared = Shared::new(
             Config::default(),
             Servers::of(&Config::default()).unwrap(),
@@ -107,7 +112,7 @@ impl World {
             manual: false,
             status: b'I',
             asked: 0,
-            schema: whole(),
+            schema,
             more: vec![path("public", &["pg_catalog", "public"])],
         };
         let mut out = BytesMut::new();

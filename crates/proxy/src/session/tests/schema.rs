@@ -67,6 +67,60 @@ fn the_same_path_again() {
     assert_eq!(counts.map(|c| c.load(Ordering::Relaxed)), [5, 4]);
 }
 
+/// Where nothing is protected there is a session with the keeper only when a text has a word of the
+/// extension in it, or when something is protected or a ledger; within a transaction only for such a text. A bug
+/// would leave a client without one.
+#[test]
+fn keeper_is_met_late() {
+    let plain = "P n 11 pg_catalog n 2200 public t 23 11 int4 0 0 0 t 90008 11 enc_text 0 0 0 \
+                 t 91008 11 _enc_text 0 90008 0 t 92000 11 ledger_sn 0 20 1 \
+                 r 1000 2200 p r 0 c 1 id 23 -1 0 0 e";
+    let part = report(&plain.split_whitespace().collect::<Vec<_>>());
+    let schema = || vec![part.clone(), report(&["W", "0", "db.1", "0", "5"])];
+    let met = |w: &World| w.core.shared.stats.handshakes.load(Ordering::Relaxed);
+    let run = |w: &mut World, sql: &str, status| {
+        let status = if w.status == b'I' { status } else { w.status };
+        assert!(asked_for(w, sql, status).0.starts_with(sql));
+        w.status = status;
+        met(w)
+    };
+    assert_eq!(met(&World::new()), 1);
+    for (texts, counts) in [
+        (
+            ["SELECT id FROM p", "DO 'CREATE TABLE u (s ENC_text)'"],
+            [0, 1],
+        ),
+        (["BEGIN", "SELECT confide.f()"], [0, 1]),
+        (["SELECT id FROM p", "SELECT 1 AS \"Signature\""], [0, 1]),
+        (["BEGIN", "SELECT id FROM p"], [0, 0]),
+    ] {
+        let mut w = World::with(schema());
+        assert_eq!(
+            run(
+                &mut w,
+                texts[0],
+                if texts[0] == "BEGIN" { b'T' } else { b'I' }
+            ),
+            counts[0]
+        );
+        assert_eq!(run(&mut w, texts[1], b'I'), counts[1], "{texts:?}");
+    }
+    for (ty, generated, count) in [("90008", "0", 1), ("92000", "1", 1), ("20", "1", 0)] {
+        let mut w = World::with(schema());
+        let made = format!("O r 1009 2200 u r 0 c 1 s {ty} -1 {generated} 0 e");
+        tell(&mut w, &[report(&made.split(' ').collect::<Vec<_>>())]);
+        assert_eq!(run(&mut w, "SELECT id FROM p", b'I'), count, "{ty}");
+    }
+    // A keeper that is not there is no reason to refuse what does not need it, and is asked once.
+    let mut w = World::with(schema());
+    w.keeper_down = true;
+    w.told();
+    assert_eq!(run(&mut w, "SELECT 'confide'", b'I'), 0);
+    assert_eq!(tags(&w.told()), "NCZ");
+    assert_eq!(run(&mut w, "SELECT 'confide'", b'I'), 0);
+    assert_eq!(tags(&w.told()), "CZ");
+}
+
 /// Changes of the open transaction are known from the answer on, only to this session; after its
 /// end to all sessions, or to none. No request is made for this.
 #[test]
