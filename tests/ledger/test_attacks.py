@@ -11,6 +11,7 @@ import subprocess
 import psycopg
 import pytest
 from ledgers import Off
+from waiting import until
 
 
 @pytest.fixture
@@ -77,10 +78,15 @@ def test_history_deleted(deed, dba, auditor):
 
 def test_removed_at_once(deed, dba, second, auditor):
     """A row that its own transaction takes out of the table, and a report right after the commit,
-    of which nobody has woken the keeper. Bug: the transaction counts as running, and nothing is
-    found."""
+    of which nobody has woken the keeper; since its last answer a tenth of a second has passed, so
+    that it sleeps. Bug: the transaction counts as running, and nothing is found."""
     dba.execute("ALTER ROLE app SUPERUSER")
+    dba.execute("ALTER SYSTEM SET fsync = on")  # without it no commit is delayed
+    dba.execute("SELECT pg_reload_conf()")
     try:
+        until(lambda: deed.execute("SHOW fsync").fetchone() == ("on",), "fsync is on")
+        deed.execute("SET commit_siblings = 0")
+        deed.execute("SET commit_delay = 100000")
         second.execute("SELECT confide.ledger_checkpoint('deed')")
         auditor.app = second
         deed.execute("BEGIN")
@@ -91,6 +97,8 @@ def test_removed_at_once(deed, dba, second, auditor):
         deed.execute("COMMIT")
         assert auditor.findings("deed") == [(number, "removed")]
     finally:
+        dba.execute("ALTER SYSTEM RESET fsync")
+        dba.execute("SELECT pg_reload_conf()")
         dba.execute("ALTER ROLE app NOSUPERUSER")
 
 
