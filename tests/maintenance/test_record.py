@@ -5,7 +5,9 @@ lost, it has no values whether sealed or opened, and one that was altered, trunc
 refused. Bug: an administrator reads values, or replays what never happened.
 """
 
+import resource
 import subprocess
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -349,6 +351,10 @@ def test_demo(recorded_stack):
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.endswith("All 9 cases hold.\n")
+    # Where no process leaves a core file beside it (sudo's limit), one of them is left out in part.
+    beside = Path("/proc/sys/kernel/core_pattern").read_text().strip() == "core"
+    may = beside and resource.getrlimit(resource.RLIMIT_CORE)[1] != 0
+    assert "All 9 cases hold." in done.stdout
+    assert may <= ("Left out" not in done.stdout), done.stdout
     with recorded_stack.connect_dba() as dba:  # the mode is left again
         assert dba.execute("SHOW confide.mode").fetchone() == ("maintenance",)
