@@ -164,8 +164,11 @@ def test_identical_paths(calls):
         for pair in zip(operands(was), operands(now), strict=True):
             obeys(*pair)
     whole = calls.masked.read_text()
-    for secret in ("Miller", "2000000000", "5200", "1980-02-29", "61.5", "日本"):
-        assert secret not in whole
+    assert "Miller" not in whole
+    assert "日本" not in whole
+    # Of a number that was made up, some of the digits may be those of a value.
+    held = {value for line in masked for _, column, value in operands(line) if column != "-"}
+    assert not held & {"2000000000", "5200", "1980-02-29", "61.5"}
     paths = calls.paths(CALLS)
     assert len(paths) == len(CALLS)
     assert calls.paths(masked) == paths
