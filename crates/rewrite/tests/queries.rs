@@ -399,3 +399,18 @@ fn what_does_not_exist() {
         );
     }
 }
+
+/// Literals that turn out to meet something protected after a plain context has taken them. A wrong
+/// proxy sends them in the clear, or lets the server report the error in words of types.
+#[test]
+fn literals_that_meet_late() {
+    refused(
+        &schema(),
+        &[
+            "SELECT FROM json_to_recordset('[{\"a\":\"s3cret\"}]') AS j(a enc_text)",
+            "SELECT FROM (SELECT name, 's3cret' AS v FROM emp) e WHERE v::xid IS NOT NULL AND v = name",
+            "SELECT FROM (SELECT name, upper(note) AS v FROM emp UNION SELECT name, 's3cret' FROM emp) e \
+             WHERE v = name",
+        ],
+    );
+}
