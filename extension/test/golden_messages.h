@@ -1856,6 +1856,26 @@ golden_result_sign(void)
 }
 
 static void
+golden_ledger_table(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x74', '\x65', '\x78', '\x74', '\x00', '\x74', '\x65', '\x78',
+		'\x74', '\x00', '\x07', '\x74', '\x65', '\x78', '\x74', '\x00', '\x74', '\x65', '\x78', '\x74',
+		'\x00', '\x07', '\x74', '\x65', '\x78', '\x74', '\x00', '\x74', '\x65', '\x78', '\x74', '\x00',
+	};
+	CfdReadLedgerTable read;
+	const CfdWireLedgerTable filled = {.place = 67305985u};
+
+	check(cfd_decode_ledger_table(golden_bytes, 36, &read), "LedgerTable is read");
+	check(read.head.place == (uint32_t) UINT64_C(67305985), "place of LedgerTable");
+	check(strcmp(read.schema, "text") == 0, "schema of LedgerTable");
+	check(strcmp(read.table, "text") == 0, "table of LedgerTable");
+	check(read.columns.at == golden_bytes + 14 && read.columns.end == golden_bytes + 14 + 22, "columns of LedgerTable");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "LedgerTable filled");
+	check(!cfd_decode_ledger_table(golden_bytes, 35, &read), "LedgerTable cut short");
+}
+
+static void
 golden_ledger_row(void)
 {
 	static const char golden_bytes[] = {
@@ -1863,18 +1883,16 @@ golden_ledger_row(void)
 		'\x07', '\x08', '\x09', '\x0a', '\x04', '\x05', '\x06', '\x07', '\x08', '\x09', '\x0a', '\x0b',
 		'\x05', '\x06', '\x07', '\x08', '\x09', '\x0a', '\x0b', '\x0c', '\x06', '\x07', '\x08', '\x09',
 		'\x0a', '\x0b', '\x0c', '\x0d', '\x07', '\x08', '\x09', '\x0a', '\x0b', '\x0c', '\x0d', '\x0e',
-		'\x74', '\x65', '\x78', '\x74', '\x00', '\x74', '\x65', '\x78', '\x74', '\x00', '\x74', '\x65',
-		'\x78', '\x74', '\x00', '\x74', '\x65', '\x78', '\x74', '\x00', '\x08', '\x09', '\x0a', '\x0b',
-		'\x0c', '\x0d', '\x0e', '\x0f', '\x07', '\x09', '\x00', '\x00', '\x02', '\x00', '\x00', '\x00',
-		'\x74', '\x65', '\x78', '\x74', '\x00', '\x74', '\x65', '\x78', '\x74', '\x00', '\x01', '\x02',
-		'\x0a', '\x0b', '\x0c', '\x0d', '\x0e', '\x0f', '\x10', '\x11', '\x07', '\x0b', '\x00', '\x00',
-		'\x02', '\x00', '\x00', '\x00', '\x74', '\x65', '\x78', '\x74', '\x00', '\x74', '\x65', '\x78',
-		'\x74', '\x00', '\x01', '\x02',
+		'\x08', '\x09', '\x0a', '\x0b', '\x74', '\x65', '\x78', '\x74', '\x00', '\x74', '\x65', '\x78',
+		'\x74', '\x00', '\x09', '\x0a', '\x0b', '\x0c', '\x0d', '\x0e', '\x0f', '\x10', '\x0a', '\x0b',
+		'\x0b', '\x00', '\x02', '\x00', '\x00', '\x00', '\x01', '\x02', '\x0c', '\x0d', '\x0e', '\x0f',
+		'\x10', '\x11', '\x12', '\x13', '\x0d', '\x0e', '\x0e', '\x00', '\x02', '\x00', '\x00', '\x00',
+		'\x01', '\x02',
 	};
 	CfdReadLedgerRow read;
-	const CfdWireLedgerRow filled = {.log = 67305985u, .what = 84148994u, .number = 723118041428460547u, .sn = 795458214266537220u, .other = 867798387104613893u, .time = 940138559942690566u, .until = 1012478732780767239u};
+	const CfdWireLedgerRow filled = {.log = 67305985u, .what = 84148994u, .number = 723118041428460547u, .sn = 795458214266537220u, .other = 867798387104613893u, .time = 940138559942690566u, .until = 1012478732780767239u, .place = 185207048u};
 
-	check(cfd_decode_ledger_row(golden_bytes, 124, &read), "LedgerRow is read");
+	check(cfd_decode_ledger_row(golden_bytes, 98, &read), "LedgerRow is read");
 	check(read.head.log == (uint32_t) UINT64_C(67305985), "log of LedgerRow");
 	check(read.head.what == (uint32_t) UINT64_C(84148994), "what of LedgerRow");
 	check(read.head.number == (uint64_t) UINT64_C(723118041428460547), "number of LedgerRow");
@@ -1882,13 +1900,12 @@ golden_ledger_row(void)
 	check(read.head.other == (uint64_t) UINT64_C(867798387104613893), "other of LedgerRow");
 	check(read.head.time == (int64_t) UINT64_C(940138559942690566), "time of LedgerRow");
 	check(read.head.until == (int64_t) UINT64_C(1012478732780767239), "until of LedgerRow");
-	check(strcmp(read.schema, "text") == 0, "schema of LedgerRow");
-	check(strcmp(read.table, "text") == 0, "table of LedgerRow");
+	check(read.head.place == (uint32_t) UINT64_C(185207048), "place of LedgerRow");
 	check(strcmp(read.principal, "text") == 0, "principal of LedgerRow");
 	check(strcmp(read.ended_by, "text") == 0, "ended_by of LedgerRow");
-	check(read.cells.at == golden_bytes + 68 && read.cells.end == golden_bytes + 68 + 56, "cells of LedgerRow");
+	check(read.cells.at == golden_bytes + 62 && read.cells.end == golden_bytes + 62 + 36, "cells of LedgerRow");
 	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "LedgerRow filled");
-	check(!cfd_decode_ledger_row(golden_bytes, 123, &read), "LedgerRow cut short");
+	check(!cfd_decode_ledger_row(golden_bytes, 97, &read), "LedgerRow cut short");
 }
 
 static void
@@ -2389,6 +2406,7 @@ golden_messages(void)
 	golden_result_begin();
 	golden_result_rows();
 	golden_result_sign();
+	golden_ledger_table();
 	golden_ledger_row();
 	golden_ledger_seal();
 	golden_ledger_seal_answer();

@@ -38,6 +38,24 @@ pub struct Column<'a> {
     pub value: Option<(Form, &'a [u8])>,
 }
 
+/// A column's name and type as they are hashed, encoded once for many versions.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Heading(Box<[u8]>);
+
+impl Heading {
+    /// Of a column with this name and type.
+    pub fn new(name: &[u8], type_name: &[u8]) -> Heading {
+        let mut out = Writer::with_capacity(2 * size_of::<u64>() + name.len() + type_name.len());
+        put_heading(&mut out, name, type_name);
+        Heading(out.finish().into())
+    }
+}
+
+fn put_heading(out: &mut Writer, name: &[u8], type_name: &[u8]) {
+    out.bytes(name);
+    out.bytes(type_name);
+}
+
 /// What the bytes of a value are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -88,11 +106,20 @@ impl Hasher {
 
     /// Adds a column.
     pub fn column(&mut self, column: &Column<'_>) {
+        put_heading(&mut self.out, column.name, column.type_name);
+        self.value(column.value);
+    }
+
+    /// Adds a column with this heading.
+    pub fn headed(&mut self, heading: &Heading, form: Form, bytes: &[u8]) {
+        self.out.fixed(&heading.0);
+        self.value(Some((form, bytes)));
+    }
+
+    fn value(&mut self, value: Option<(Form, &[u8])>) {
         let out = &mut self.out;
-        out.bytes(column.name);
-        out.bytes(column.type_name);
-        out.u8(u8::from(column.value.is_some()));
-        if let Some((form, bytes)) = column.value {
+        out.u8(u8::from(value.is_some()));
+        if let Some((form, bytes)) = value {
             out.u64(1 + bytes.len() as u64);
             out.u8(form as u8);
             out.fixed(bytes);

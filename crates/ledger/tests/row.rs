@@ -1,7 +1,7 @@
 //! Leaves of row versions.
 
 use ledger::Hash;
-use ledger::row::{Column, Form, Hasher, RowVersion};
+use ledger::row::{Column, Form, Hasher, Heading, RowVersion};
 use std::collections::HashSet;
 
 fn column<'a>(name: &'a str, type_name: &'a str, value: Option<&'a [u8]>) -> Column<'a> {
@@ -89,7 +89,8 @@ fn every_change_changes_the_leaf() {
 }
 
 /// Hashes are compared with those in logs of earlier versions, so the bytes stay as they are written
-/// here, however they are made: at once, or column by column after another version's.
+/// here, however they are made: at once, or column by column after another version's, also under a
+/// heading that was made before.
 #[test]
 fn bytes() {
     let text = |text: &str| [&(text.len() as u64).to_le_bytes(), text.as_bytes()].concat();
@@ -121,5 +122,10 @@ fn bytes() {
     assert_ne!(hasher.leaf(), expected);
     hasher.begin(&version(&[]));
     columns.iter().for_each(|column| hasher.column(column));
+    assert_eq!(hasher.leaf(), expected);
+    hasher.begin(&version(&[]));
+    let heading = Heading::new(b"owner", b"text");
+    hasher.headed(&heading, Form::Protected, b"mac");
+    hasher.column(&columns[1]);
     assert_eq!(hasher.leaf(), expected);
 }

@@ -2552,11 +2552,72 @@ cfd_decode_result_sign(const void *bytes, uint64_t length, CfdReadResultSign *ou
 	return cfd_read_result_sign(&from, out) && from.at == from.end;
 }
 
+typedef struct CfdReadLedgerColumn
+{
+	CfdWireLedgerColumn head;
+	const char *name;
+	const char *type_name;
+} CfdReadLedgerColumn;
+
+static inline bool
+cfd_read_ledger_column(CfdReader *from, CfdReadLedgerColumn *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_text(from, &out->name) &&
+		cfd_take_text(from, &out->type_name);
+}
+
+static inline bool
+cfd_decode_ledger_column(const void *bytes, uint64_t length, CfdReadLedgerColumn *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_ledger_column(&from, out) && from.at == from.end;
+}
+
+static inline bool
+cfd_take_ledger_column_each(CfdReader *from, uint64_t count, CfdReader *out)
+{
+	CfdReadLedgerColumn one;
+
+	out->at = from->at;
+	for (uint64_t i = 0; count == CFD_TO_END ? from->at < from->end : i < count; i++)
+	{
+		if (!cfd_read_ledger_column(from, &one))
+			return false;
+	}
+	out->end = from->at;
+	return true;
+}
+
+typedef struct CfdReadLedgerTable
+{
+	CfdWireLedgerTable head;
+	const char *schema;
+	const char *table;
+	CfdReader	columns;
+} CfdReadLedgerTable;
+
+static inline bool
+cfd_read_ledger_table(CfdReader *from, CfdReadLedgerTable *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_text(from, &out->schema) &&
+		cfd_take_text(from, &out->table) &&
+		cfd_take_ledger_column_each(from, CFD_TO_END, &out->columns);
+}
+
+static inline bool
+cfd_decode_ledger_table(const void *bytes, uint64_t length, CfdReadLedgerTable *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_ledger_table(&from, out) && from.at == from.end;
+}
+
 typedef struct CfdReadLedgerCell
 {
 	CfdWireLedgerCell head;
-	const char *name;
-	const char *type_name;
 	const uint8_t *bytes;
 	uint64_t	bytes_length;
 } CfdReadLedgerCell;
@@ -2565,8 +2626,6 @@ static inline bool
 cfd_read_ledger_cell(CfdReader *from, CfdReadLedgerCell *out)
 {
 	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
-		cfd_take_text(from, &out->name) &&
-		cfd_take_text(from, &out->type_name) &&
 		cfd_take_list(from, (uint64_t) out->head.length, 1, (const void **) &out->bytes, &out->bytes_length);
 }
 
@@ -2596,8 +2655,6 @@ cfd_take_ledger_cell_each(CfdReader *from, uint64_t count, CfdReader *out)
 typedef struct CfdReadLedgerRow
 {
 	CfdWireLedgerRow head;
-	const char *schema;
-	const char *table;
 	const char *principal;
 	const char *ended_by;
 	CfdReader	cells;
@@ -2607,8 +2664,6 @@ static inline bool
 cfd_read_ledger_row(CfdReader *from, CfdReadLedgerRow *out)
 {
 	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
-		cfd_take_text(from, &out->schema) &&
-		cfd_take_text(from, &out->table) &&
 		cfd_take_text(from, &out->principal) &&
 		cfd_take_text(from, &out->ended_by) &&
 		cfd_take_ledger_cell_each(from, CFD_TO_END, &out->cells);

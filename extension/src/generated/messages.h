@@ -936,13 +936,27 @@ typedef struct CfdWireResultSign
 } CFD_IN_MESSAGE CfdWireResultSign;
 _Static_assert(sizeof(CfdWireResultSign) == 8, "CfdWireResultSign");
 
+/* A column of a ledger table. */
+typedef struct CfdWireLedgerColumn
+{
+	uint8_t	t;	/* Type of its values; none: not protected. */
+} CFD_IN_MESSAGE CfdWireLedgerColumn;
+_Static_assert(sizeof(CfdWireLedgerColumn) == 1, "CfdWireLedgerColumn");
+
+/* What the rows with a place's number are rows of, for this channel: a ledger table or its history. In place of what the place meant before. */
+typedef struct CfdWireLedgerTable
+{
+	uint32_t	place;	/* The place's number, less than super::ledger::PLACES. */
+} CFD_IN_MESSAGE CfdWireLedgerTable;
+_Static_assert(sizeof(CfdWireLedgerTable) == 4, "CfdWireLedgerTable");
+
 /* A column of a row version of a ledger table that is not NULL. */
 typedef struct CfdWireLedgerCell
 {
 	CfdFid	fid;	/* FID of a protected value. */
-	uint8_t	t;	/* Its type; none: not protected. */
+	uint16_t	column;	/* Which of the columns it is that the table was described with, from 0. */
 	uint8_t	hashed;	/* Of a value that is not protected: 1 if the bytes are the SHA-256 of its bytes. */
-	uint8_t	zero1[2];
+	uint8_t	zero1[1];
 	uint32_t	length;	/* Number of bytes. */
 } CFD_IN_MESSAGE CfdWireLedgerCell;
 _Static_assert(sizeof(CfdWireLedgerCell) == 16, "CfdWireLedgerCell");
@@ -957,8 +971,9 @@ typedef struct CfdWireLedgerRow
 	uint64_t	other;	/* Of what is written: the version that it replaces, or 0. */
 	int64_t	time;	/* When, in microseconds since 2000-01-01 UTC. */
 	int64_t	until;	/* Of a version in the history that a walk has found, or that was restored: when it ended. */
+	uint32_t	place;	/* Of which table, as Kind::LedgerTable has described it. */
 } CFD_IN_MESSAGE CfdWireLedgerRow;
-_Static_assert(sizeof(CfdWireLedgerRow) == 48, "CfdWireLedgerRow");
+_Static_assert(sizeof(CfdWireLedgerRow) == 52, "CfdWireLedgerRow");
 
 /* Makes entries of what the transaction did, before it commits. Whoever asks holds a lock, so that redo records come into the WAL in the order of the entries. */
 typedef struct CfdWireLedgerSeal

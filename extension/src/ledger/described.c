@@ -1,12 +1,12 @@
 /*
  * described.c
- *	  What messages about rows say of their table and its columns; see ledger.h.
+ *	  What the keeper is told of tables and their columns; see ledger.h.
  *
  * To make the texts takes many looks into catalogs. A place has the last relation of those that fall
- * on it.
+ * on it, here and in the keeper.
  *
- * Invariant: what is given is as the catalogs have it. While it is being used, nothing frees it:
- * an invalidation only says that it has to be made anew.
+ * Invariant: what is given is as the catalogs have it, and what is made anew has not been told.
+ * While it is being used, nothing frees it: an invalidation only says that it has to be made anew.
  */
 #include "postgres.h"
 
@@ -19,7 +19,6 @@
 #include "utils/syscache.h"
 #include "value/types.h"
 
-#define PLACES 64
 typedef struct Place
 {
 	Oid			relation;		/* InvalidOid: none, or to be made anew */
@@ -28,12 +27,12 @@ typedef struct Place
 	CfdDescribed *described;	/* NULL: being made */
 } Place;
 
-static Place places[PLACES];
+static Place places[CFD_LEDGER_PLACES];
 
 static void
 described_relation_changed(Datum argument, Oid relation)
 {
-	for (int i = 0; i < PLACES; i++)
+	for (int i = 0; i < CFD_LEDGER_PLACES; i++)
 	{
 		if (!OidIsValid(relation) || places[i].relation == relation || places[i].table == relation)
 			places[i].relation = InvalidOid;
@@ -55,17 +54,18 @@ is_own(const CfdLedgerPlaces *at, int index)
 	return at->role == CFD_LEDGER_HISTORY && (index == at->valid_to || index == at->ended_by);
 }
 
-static CfdDescribedColumn
-describe_column(Form_pg_attribute attribute)
+/* Appends a column. Returns its type's code. */
+static uint8
+describe_column(StringInfo text, Form_pg_attribute attribute)
 {
-	StringInfoData text;
+	CfdWireLedgerColumn column = {.t = cfd_type_code(attribute->atttypid)};
 
-	initStringInfo(&text);
-	cfd_ledger_append_text(&text, NameStr(attribute->attname));
+	appendBinaryStringInfo(text, (char *) &column, sizeof(column));
+	cfd_ledger_append_text(text, NameStr(attribute->attname));
 	/* Independent of search_path. */
-	cfd_ledger_append_text(&text, format_type_extended(attribute->atttypid, attribute->atttypmod,
-													   FORMAT_TYPE_TYPEMOD_GIVEN | FORMAT_TYPE_FORCE_QUALIFY));
-	return (CfdDescribedColumn) {text.data, text.len, cfd_type_code(attribute->atttypid)};
+	cfd_ledger_append_text(text, format_type_extended(attribute->atttypid, attribute->atttypmod,
+													  FORMAT_TYPE_TYPEMOD_GIVEN | FORMAT_TYPE_FORCE_QUALIFY));
+	return column.t;
 }
 
 static CfdDescribed *
@@ -74,27 +74,33 @@ make_description(Relation table, Relation relation)
 	TupleDesc	desc = RelationGetDescr(relation);
 	CfdLedgerPlaces at = cfd_columns(relation)->ledger;
 	CfdDescribed *described = palloc0(offsetof(CfdDescribed, column) + desc->natts * sizeof(CfdDescribedColumn));
-	StringInfoData names;
+	StringInfoData text;
+	int16		told = 0;
 
-	initStringInfo(&names);
-	cfd_ledger_append_text(&names, get_namespace_name(RelationGetNamespace(table)));
-	cfd_ledger_append_text(&names, RelationGetRelationName(table));
-	described->names = names.data;
-	described->names_length = names.len;
+	initStringInfo(&text);
+	cfd_ledger_append_text(&text, get_namespace_name(RelationGetNamespace(table)));
+	cfd_ledger_append_text(&text, RelationGetRelationName(table));
+	described->names_length = text.len;
 	for (int i = 0; i < desc->natts; i++)
 	{
-		if (!TupleDescAttr(desc, i)->attisdropped && !is_own(&at, i))
-			described->column[i] = describe_column(TupleDescAttr(desc, i));
+		described->column[i].position = -1;
+		if (TupleDescAttr(desc, i)->attisdropped || is_own(&at, i))
+			continue;
+		described->column[i].position = told++;
+		described->column[i].code = describe_column(&text, TupleDescAttr(desc, i));
 	}
+	described->text = text.data;
+	described->length = text.len;
 	return described;
 }
 
-const CfdDescribed *
+CfdDescribed *
 cfd_ledger_describe(Relation table, Relation relation)
 {
 	static bool watching = false;
 	Oid			oid = RelationGetRelid(relation);
-	Place	   *place = &places[oid % PLACES];
+	uint32		number = oid % CFD_LEDGER_PLACES;
+	Place	   *place = &places[number];
 	MemoryContext old;
 
 	if (place->relation == oid && place->described != NULL)
@@ -115,6 +121,7 @@ cfd_ledger_describe(Relation table, Relation relation)
 	place->table = RelationGetRelid(table);
 	old = MemoryContextSwitchTo(place->context);
 	place->described = make_description(table, relation);
+	place->described->place = number;
 	MemoryContextSwitchTo(old);
 	return place->described;
 }

@@ -62,25 +62,27 @@ extern void cfd_ledger_free(CfdLedgerBefore *before);
 extern int64 cfd_ledger_number(Relation relation, TupleTableSlot *slot);
 
 /*
- * described.c: what messages say of a table again and again, prepared once. Valid until it is asked
- * for again.
+ * described.c: what the keeper is told of a table once for a channel. Valid until another one is
+ * asked for.
  */
 typedef struct CfdDescribedColumn
 {
-	char	   *text;			/* its name and its type's; NULL: dropped, or a ledger's own */
-	uint32		length;
+	int16		position;		/* among the columns told; -1: dropped, or a ledger's own */
 	uint8		code;			/* 0: not protected */
 } CfdDescribedColumn;
 
 typedef struct CfdDescribed
 {
-	char	   *names;			/* the table's schema and name */
-	uint32		names_length;
+	uint32		place;			/* its number in messages */
+	uint32		generation;		/* channel generation that was told; 0: none */
+	char	   *text;			/* the table's schema and name, then the columns */
+	uint32		length;
+	uint32		names_length;	/* of schema and name */
 	CfdDescribedColumn column[FLEXIBLE_ARRAY_MEMBER];
 } CfdDescribed;
 
 /* `relation` is the table or its history: the columns are its. */
-extern const CfdDescribed *cfd_ledger_describe(Relation table, Relation relation);
+extern CfdDescribed *cfd_ledger_describe(Relation table, Relation relation);
 
 /* message.c: sends a row version. */
 extern void cfd_ledger_send(Relation table, Relation relation, TupleTableSlot *slot, CfdWireLedgerRow *head);

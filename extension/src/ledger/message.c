@@ -3,12 +3,13 @@
  *	  Rows of ledger tables as messages; see ledger.h.
  *
  * NULL columns are omitted, so that columns can be added later. For every
- * other column the message has its name, its type and its value: the FID of a
- * protected value, the stored bytes of any other value, or their hash if they
- * are long.
+ * other column the message has its value: the FID of a protected value, the
+ * stored bytes of any other value, or their hash if they are long. Names and
+ * types are told once, before the first row of the table.
  *
- * Invariant: a row version always yields the same bytes, independent of the
- * session's settings.
+ * Invariants: a row version always yields the same bytes, independent of the
+ * session's settings; a row is sent only to a channel that knows the table as
+ * it is described now.
  */
 #include "postgres.h"
 
@@ -28,14 +29,21 @@
 /* Values longer than this are hashed here. */
 #define HASHED_BYTES 1024
 
+static void
+append_bytes(StringInfo body, const char *text, int length)
+{
+	char	   *utf8 = pg_server_to_any(text, length, PG_UTF8);
+
+	appendBinaryStringInfo(body, utf8, utf8 == text ? length : strlen(utf8));
+	appendStringInfoChar(body, '\0');
+	if (utf8 != text)
+		pfree(utf8);
+}
+
 void
 cfd_ledger_append_text(StringInfo body, const char *text)
 {
-	char	   *utf8 = pg_server_to_any(text, strlen(text), PG_UTF8);
-
-	appendBinaryStringInfo(body, utf8, strlen(utf8) + 1);
-	if (utf8 != text)
-		pfree(utf8);
+	append_bytes(body, text, strlen(text));
 }
 
 char *
@@ -44,7 +52,7 @@ cfd_ledger_names(Relation table, uint32 *length)
 	const CfdDescribed *described = cfd_ledger_describe(table, table);
 
 	*length = described->names_length;
-	return memcpy(palloc(described->names_length), described->names, described->names_length);
+	return memcpy(palloc(described->names_length), described->text, described->names_length);
 }
 
 /* Appends bytes for which there is room. */
@@ -92,13 +100,13 @@ hash_bytes_of(const char *bytes, Size length, uint8 *hash)
 static void
 append_cell(StringInfo body, Form_pg_attribute attribute, const CfdDescribedColumn *column, Datum value)
 {
-	CfdWireLedgerCell cell = {.t = column->code};
+	CfdWireLedgerCell cell = {.column = column->position};
 	char		copy[sizeof(Datum)];
 	uint8		hash[PG_SHA256_DIGEST_LENGTH];
 	const char *bytes = NULL;
 	Size		length = 0;
 
-	if (cell.t != 0)
+	if (column->code != 0)
 		cell.fid = DatumGetUInt64(value);
 	else
 		bytes = value_bytes(attribute, value, copy, &length);
@@ -110,16 +118,23 @@ append_cell(StringInfo body, Form_pg_attribute attribute, const CfdDescribedColu
 		cell.hashed = 1;
 	}
 	cell.length = length;
-	enlargeStringInfo(body, sizeof(cell) + column->length + length);
+	enlargeStringInfo(body, sizeof(cell) + length);
 	message_put(body, &cell, sizeof(cell));
-	message_put(body, column->text, column->length);
 	message_put(body, bytes, length);
 }
 
-static char *
-text_at(TupleTableSlot *slot, int index)
+static void
+append_text_at(StringInfo body, TupleTableSlot *slot, int index)
 {
-	return slot->tts_isnull[index] ? "" : TextDatumGetCString(slot->tts_values[index]);
+	text	   *value;
+
+	if (slot->tts_isnull[index])
+	{
+		append_bytes(body, "", 0);
+		return;
+	}
+	value = DatumGetTextPP(slot->tts_values[index]);
+	append_bytes(body, VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value));
 }
 
 static bool
@@ -128,14 +143,27 @@ is_light_walk(const CfdWireLedgerRow *head)
 	return (head->what == CFD_LEDGER_CURRENT || head->what == CFD_LEDGER_PAST) && head->number == 1;
 }
 
-/* What is read is answered in the same statement; what is written, at the commit. */
+/*
+ * Sends a row, and before it the table if the channel does not know it. What is read is answered in
+ * the same statement; what is written, at the commit.
+ */
 static void
-send_row(const CfdWireLedgerRow *head, const StringInfoData *body)
+send_row(CfdWireLedgerRow *head, CfdDescribed *described, const StringInfoData *body)
 {
 	bool		read = head->what == CFD_LEDGER_CURRENT || head->what == CFD_LEDGER_PAST ||
 		head->what == CFD_LEDGER_SHOWN;
+	void		(*send) (uint16, const void *, uint32, const void *, uint64) = read ? cfd_send : cfd_send_deferred;
+	CfdWireLedgerTable table = {.place = described->place};
 
-	(read ? cfd_send : cfd_send_deferred) (CFD_KIND_LEDGER_ROW, head, sizeof(*head), body->data, body->len);
+	/* The channel may be another one than before from here on. */
+	cfd_begin();
+	if (described->generation != cfd_channel.generation)
+	{
+		send(CFD_KIND_LEDGER_TABLE, &table, sizeof(table), described->text, described->length);
+		described->generation = cfd_channel.generation;
+	}
+	head->place = described->place;
+	send(CFD_KIND_LEDGER_ROW, head, sizeof(*head), body->data, body->len);
 }
 
 /*
@@ -148,7 +176,7 @@ cfd_ledger_send(Relation table, Relation relation, TupleTableSlot *slot, CfdWire
 	static MemoryContext context = NULL;
 	CfdLedgerPlaces at = cfd_columns(relation)->ledger;
 	TupleDesc	desc = RelationGetDescr(relation);
-	const CfdDescribed *described;
+	CfdDescribed *described;
 	MemoryContext old;
 	StringInfoData body;
 
@@ -161,19 +189,21 @@ cfd_ledger_send(Relation table, Relation relation, TupleTableSlot *slot, CfdWire
 	initStringInfo(&body);
 	head->sn = slot->tts_isnull[at.sn] ? 0 : DatumGetInt64(slot->tts_values[at.sn]);
 	head->time = slot->tts_isnull[at.valid_from] ? 0 : DatumGetTimestampTz(slot->tts_values[at.valid_from]);
-	appendBinaryStringInfo(&body, described->names, described->names_length);
-	cfd_ledger_append_text(&body, text_at(slot, at.by));
+	append_text_at(&body, slot, at.by);
 	if (at.role == CFD_LEDGER_HISTORY)
+	{
 		head->until = slot->tts_isnull[at.valid_to] ? 0 : DatumGetTimestampTz(slot->tts_values[at.valid_to]);
-	cfd_ledger_append_text(&body, at.role == CFD_LEDGER_HISTORY ? text_at(slot, at.ended_by) : "");
+		append_text_at(&body, slot, at.ended_by);
+	}
+	else
+		cfd_ledger_append_text(&body, "");
 	/* A walk that need not compare columns does not need them. */
 	for (int i = 0; i < desc->natts && !is_light_walk(head); i++)
 	{
-		if (!slot->tts_isnull[i] && described->column[i].text != NULL)
+		if (!slot->tts_isnull[i] && described->column[i].position >= 0)
 			append_cell(&body, TupleDescAttr(desc, i), &described->column[i], slot->tts_values[i]);
 	}
-	cfd_begin();
-	send_row(head, &body);
+	send_row(head, described, &body);
 	MemoryContextSwitchTo(old);
 	MemoryContextReset(context);
 }
@@ -181,16 +211,14 @@ cfd_ledger_send(Relation table, Relation relation, TupleTableSlot *slot, CfdWire
 void
 cfd_ledger_send_end(Relation table, CfdWireLedgerRow *head)
 {
-	const CfdDescribed *described;
+	CfdDescribed *described;
 	StringInfoData body;
 
 	head->log = cfd_open_log(table);
 	described = cfd_ledger_describe(table, table);
 	initStringInfo(&body);
-	appendBinaryStringInfo(&body, described->names, described->names_length);
 	cfd_ledger_append_text(&body, cfd_ledger_principal());
 	cfd_ledger_append_text(&body, "");
-	cfd_begin();
-	send_row(head, &body);
+	send_row(head, described, &body);
 	pfree(body.data);
 }

@@ -269,6 +269,10 @@ pub mod ledger {
         SHOWN: u32 = 6;
         /// A version of a dump's history was restored.
         RESTORE: u32 = 7;
+        /// Numbers of the places of tables are less.
+        PLACES: u32 = 64;
+        /// Columns of a table.
+        COLUMNS_MAX: u32 = 1600;
         /// Sources of the columns of a result are less.
         SOURCES: u64 = 256;
         /// Only the checkpoint is wanted.

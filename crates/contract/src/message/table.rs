@@ -218,20 +218,25 @@ structure! {
         /// Of a value that is not protected: its text.
         text: &'a [u8] [length],
     }
+    /// A column of a ledger table.
+    LedgerColumn<'a> {
+        /// Type of its values; none: not protected.
+        t: Option<TypeCode>;
+        /// Its name.
+        name: &'a CStr [],
+        /// Name of its type.
+        type_name: &'a CStr [],
+    }
     /// A column of a row version of a ledger table that is not NULL.
     LedgerCell<'a> {
         /// FID of a protected value.
         fid: Fid,
-        /// Its type; none: not protected.
-        t: Option<TypeCode>,
+        /// Which of the columns it is that the table was described with, from 0.
+        column: u16,
         /// Of a value that is not protected: 1 if the bytes are the SHA-256 of its bytes.
-        hashed: u8 => 2 zeros,
+        hashed: u8 => 1 zeros,
         /// Number of bytes.
         length: u32;
-        /// Name of the column.
-        name: &'a CStr [],
-        /// Name of its type.
-        type_name: &'a CStr [],
         /// The bytes of a value that is not protected, as PostgreSQL stores them.
         bytes: &'a [u8] [length],
     }
@@ -1200,6 +1205,18 @@ messages! {
         to: Fid,
     };
 
+    /// What the rows with a place's number are rows of, for this channel: a ledger table or its
+    /// history. In place of what the place meant before.
+    LedgerTable = 123, body<'a> {
+        /// The place's number, less than [`super::ledger::PLACES`].
+        place: u32;
+        /// Schema of the table, also where the rows are the history's.
+        schema: &'a str [],
+        /// Its name.
+        table: &'a str [],
+        /// The columns, but for the ledger's own, at most [`super::ledger::COLUMNS_MAX`].
+        columns: Each<'a, LedgerColumn<'a>> [],
+    };
     /// Something that happened to a row version of a ledger table, or a version that a walk over
     /// the table has found. What happens is kept by the channel, and becomes entries of the
     /// table's log with [`Kind::LedgerSeal`].
@@ -1220,11 +1237,9 @@ messages! {
         /// When, in microseconds since 2000-01-01 UTC.
         time: i64,
         /// Of a version in the history that a walk has found, or that was restored: when it ended.
-        until: i64;
-        /// Schema of the table.
-        schema: &'a str [],
-        /// Its name.
-        table: &'a str [],
+        until: i64,
+        /// Of which table, as [`Kind::LedgerTable`] has described it.
+        place: u32;
         /// Who did it.
         principal: &'a str [],
         /// Of a version in the history that a walk has found, or that was restored: who ended it.

@@ -28,6 +28,8 @@ use values::Value;
 const ROWS: usize = 4096;
 /// Rows that a transaction writes to ledger tables.
 const LEDGER_ROWS: u64 = 20;
+/// Columns of such a table.
+const LEDGER_COLUMNS: u16 = 8;
 const SOON: Duration = Duration::from_secs(60);
 
 fn main() -> Result<()> {
@@ -211,12 +213,16 @@ impl Direct {
     /// Transactions that write rows of two ledger tables, and commit.
     fn ledger(&mut self, times: u64) -> Result<()> {
         let logs = [self.log(1)?, self.log(2)?];
+        for (place, table) in ["orders", "order_line"].iter().enumerate() {
+            let body = ledger_table(u32::try_from(place)?, table);
+            self.connection.handle(Kind::LedgerTable, &body);
+        }
         let mut sn = 0;
         for _ in 0..times {
             for number in 0..LEDGER_ROWS {
                 sn += 1;
-                let log = logs[(number % 2) as usize];
-                let body = ledger_row(log, number, sn)?;
+                let place = (number % 2) as usize;
+                let body = ledger_row(logs[place], u32::try_from(place)?, number, sn)?;
                 self.connection.handle(Kind::LedgerRow, black_box(&body));
             }
             let sealed = self
@@ -314,8 +320,19 @@ impl Direct {
     }
 }
 
-/// A version of a row of eight plain columns, some of them long.
-fn ledger_row(log: u32, number: u64, sn: u64) -> Result<Vec<u8>> {
+/// A table of eight plain columns.
+fn ledger_table(place: u32, table: &str) -> Vec<u8> {
+    let mut body = place.to_le_bytes().to_vec();
+    body.extend_from_slice(format!("public\0{table}\0").as_bytes());
+    for n in 0..LEDGER_COLUMNS {
+        body.push(0);
+        body.extend_from_slice(format!("ol_column_{n}\0pg_catalog.int4\0").as_bytes());
+    }
+    body
+}
+
+/// A version of one of its rows, some of whose values are long.
+fn ledger_row(log: u32, place: u32, number: u64, sn: u64) -> Result<Vec<u8>> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH)?.as_micros();
     let time = u64::try_from(since)? - 946_684_800_000_000;
     let mut body = [log, contract::message::ledger::WRITE]
@@ -324,12 +341,14 @@ fn ledger_row(log: u32, number: u64, sn: u64) -> Result<Vec<u8>> {
     for word in [number, sn, 0, time, 0] {
         body.extend_from_slice(&word.to_le_bytes());
     }
-    body.extend_from_slice(b"public\0order_line\0bench\0\0");
-    for n in 0..8_u32 {
+    body.extend_from_slice(&place.to_le_bytes());
+    body.extend_from_slice(b"bench\0\0");
+    for n in 0..LEDGER_COLUMNS {
         let bytes: &[u8] = if n % 4 == 3 { &[65; 24] } else { &[7; 4] };
-        body.extend_from_slice(&[0; 12]);
+        body.extend_from_slice(&[0; 8]);
+        body.extend_from_slice(&n.to_le_bytes());
+        body.extend_from_slice(&[0; 2]);
         body.extend_from_slice(&u32::try_from(bytes.len())?.to_le_bytes());
-        body.extend_from_slice(format!("ol_column_{n}\0pg_catalog.int4\0").as_bytes());
         body.extend_from_slice(bytes);
     }
     Ok(body)

@@ -85,16 +85,13 @@ impl Doings {
     }
 
     /// Where a table is in the list, which may have it more than once.
-    fn table(&mut self, log: u32, schema: &str, table: &str) -> usize {
-        let named = |names: &str| {
-            names.strip_prefix(schema).and_then(|r| r.strip_prefix('.')) == Some(table)
-        };
+    fn table(&mut self, log: u32, names: &str) -> usize {
         let late = self.tables.len().saturating_sub(TABLES_SEEN);
         let mut seen = self.tables.iter().enumerate().skip(late).rev();
-        if let Some((at, _)) = seen.find(|(_, (known, names))| *known == log && named(names)) {
+        if let Some((at, _)) = seen.find(|(_, (known, other))| *known == log && other == names) {
             return at;
         }
-        self.tables.push((log, format!("{schema}.{table}")));
+        self.tables.push((log, names.to_owned()));
         self.tables.len() - 1
     }
 }
@@ -149,6 +146,7 @@ impl Connection {
 
     pub(super) fn ledger_row(&mut self, body: body::LedgerRow<'_>) -> Result<(), Failure> {
         self.log_key(body.log)?;
+        self.check_described(&body)?;
         if [CURRENT, PAST].contains(&body.what) {
             return self.ledger_seen(&body);
         }
@@ -173,7 +171,8 @@ impl Connection {
         if doing.kind != Kind::Restore {
             self.ledger.began.get_or_insert(doing.time);
         }
-        let table = self.ledger.table(body.log, body.schema, body.table);
+        let of = self.described.of(&body)?;
+        let table = self.ledger.table(body.log, &of.names);
         self.ledger.pending.push((table, doing));
         Ok(())
     }

@@ -15,6 +15,7 @@ mod belonging;
 mod cells;
 mod columns;
 mod descend;
+mod described;
 mod envelopes;
 mod evaluate;
 mod garbage;
@@ -115,6 +116,8 @@ pub struct Connection {
     messages: [u64; KINDS],
     /// A result that shall be signed.
     signing: Option<signed::Signing>,
+    /// Of which tables rows of ledger tables are.
+    described: described::Descriptions,
     /// What the transaction did to ledger tables; a walk over one.
     ledger: ledger::Doings,
     /// Hashes its row versions.
@@ -205,6 +208,7 @@ impl Connection {
             pages: descend::Pages::default(),
             messages: [0; KINDS],
             signing: None,
+            described: described::Descriptions::default(),
             ledger: ledger::Doings::default(),
             hasher: Cell::default(),
             aggregations: HashMap::new(),
@@ -431,6 +435,7 @@ impl Connection {
             Kind::ResultBegin => self.result_begin(take(body)?),
             Kind::ResultRows => self.result_rows(take(body)?),
             Kind::ResultSign => self.result_sign(take(body)?),
+            Kind::LedgerTable => self.ledger_table(&take(body)?),
             Kind::LedgerRow => self.ledger_row(take(body)?),
             Kind::LedgerEnd => self.ledger_end(take(body)?),
             _ => Err(fail::internal("a kind of message has no handler").into()),

@@ -79,10 +79,12 @@ impl Connection {
 
 #[cold]
 fn may_follow(ended: Ended, kind: Kind) -> Result<(), Error> {
-    use Kind::{Announce, Clock, Fence, Forget, Grant, Handshake, Ping};
+    use Kind::{Announce, Clock, Fence, Forget, Grant, Handshake, LedgerTable, Ping};
     use Kind::{Release, Settings, Stats, Withdraw};
     match ended {
-        _ if matches!(kind, Ping | Fence | Release | Forget | Settings | Clock) => Ok(()),
+        _ if matches!(kind, Ping | Fence | Release | Forget) => Ok(()),
+        // What is told once for a channel counts for the next client.
+        _ if matches!(kind, Settings | Clock | LedgerTable) => Ok(()),
         // A channel that joins is told why the session has ended.
         _ if matches!(kind, Announce | Withdraw) => Ok(()),
         Ended::LeaseOver if matches!(kind, Grant) => Ok(()),

@@ -10,6 +10,7 @@
 //! the database's statement and is not an error, since the database may state the rows anyway.
 
 use super::Connection;
+use super::described::Described;
 use super::signed::not_begun;
 use crate::fail::{self, Failure};
 use aws_lc_rs::digest;
@@ -83,7 +84,8 @@ impl Connection {
         if let Some(of) = known.filter(|of| of.log == body.log)
             && let Some(version) = self.shown_version(body, &of.ledger)?
         {
-            let columns = columns(body, |name| signing.shows(source, name));
+            let described = self.described.of(body)?;
+            let columns = columns(body, described, |name| signing.shows(source, name));
             let proven = Proven { version, columns };
             signing.shown.waiting.insert(body.number, proven);
         }
@@ -115,9 +117,9 @@ impl Connection {
             return Ok(None);
         };
         let store = &self.keeper.store;
-        let names = format!("{}.{}", body.schema, body.table);
+        let names = &self.described.of(body)?.names;
         let version = self.with_log(body.log, |log| {
-            let known = log.versions.get(&body.sn).filter(|_| log.is_of(&names));
+            let known = log.versions.get(&body.sn).filter(|_| log.is_of(names));
             let Some(known) = known.filter(|v| v.index < ledger.size && !v.erased) else {
                 return Ok(None);
             };
@@ -218,11 +220,16 @@ impl Shows<'_> {
 }
 
 /// What the version says of the columns that are wanted.
-fn columns(body: &body::LedgerRow<'_>, wanted: impl Fn(&str) -> bool) -> Columns {
+fn columns(
+    body: &body::LedgerRow<'_>,
+    described: &Described,
+    wanted: impl Fn(&str) -> bool,
+) -> Columns {
     let said = |cell: LedgerCell<'_>| {
-        let name = cell.name.to_str().ok().filter(|name| wanted(name))?;
-        let type_name = cell.type_name.to_str().ok()?.to_owned();
-        let said = match (cell.t, cell.hashed) {
+        let column = described.column(cell.column).ok()?;
+        let name = str::from_utf8(&column.name).ok().filter(|n| wanted(n))?;
+        let type_name = str::from_utf8(&column.type_name).ok()?.to_owned();
+        let said = match (column.t, cell.hashed) {
             (Some(_), _) => Said::Protected(cell.fid),
             (None, 0) => Said::Plain(type_name, cell.bytes.to_vec()),
             (None, _) => Said::Hashed(type_name, cell.bytes.to_vec()),

@@ -48,18 +48,20 @@ impl Connection {
         body: &body::LedgerRow<'_>,
         with_end: bool,
     ) -> Result<Hash, Failure> {
+        let described = self.described.of(body)?;
         let mut hasher = self.hasher.take();
         hasher.begin(&RowVersion {
-            schema: body.schema,
-            table: body.table,
+            schema: &described.schema,
+            table: &described.table,
             sn: body.sn,
             valid_from: body.time,
             principal: body.principal,
             columns: &[],
         });
         for cell in body.cells.iter() {
+            let column = described.column(cell.column)?;
             let mac;
-            let value = match cell.t {
+            let (form, bytes) = match column.t {
                 Some(t) => {
                     mac = self.ledger_mac(cell.fid, t, body.sn)?;
                     (Form::Protected, mac.as_ref())
@@ -67,11 +69,7 @@ impl Connection {
                 None if cell.hashed == 0 => (Form::Plain, cell.bytes),
                 None => (Form::Hashed, cell.bytes),
             };
-            hasher.column(&Column {
-                name: cell.name.to_bytes(),
-                type_name: cell.type_name.to_bytes(),
-                value: Some(value),
-            });
+            hasher.headed(&column.heading, form, bytes);
         }
         let until = body.until.to_le_bytes();
         let end = [

@@ -2,7 +2,7 @@
 //! whole, in the client's name, at about the keeper's time, or not at all.
 
 use crate::common::{Backend, Running, state};
-use contract::message::ledger::{ATTRIBUTE, END, RESTORE, WRITE};
+use contract::message::ledger::{ATTRIBUTE, COLUMNS_MAX, CURRENT, END, PLACES, RESTORE, WRITE};
 use contract::{Fid, Kind, TypeCode};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -33,19 +33,46 @@ fn who(backend: &mut Backend) -> String {
         .to_owned()
 }
 
+/// Says that the rows of a place are those of `s.t`, with these columns.
+fn table(backend: &mut Backend, place: u32, columns: &[(&str, &str)]) {
+    let mut body = place.to_le_bytes().to_vec();
+    body.extend_from_slice(b"s\0t\0");
+    for (name, type_name) in columns {
+        body.extend_from_slice(format!("\0{name}\0{type_name}\0").as_bytes());
+    }
+    backend.send(Kind::LedgerTable, &body);
+}
+
 /// What happened, its number in the transaction, the version, the version before, when.
 type Row = (u32, u64, u64, u64, i64);
 
-fn row(backend: &mut Backend, log: u32, who: &str, (what, number, sn, other, time): Row) {
+/// A row without columns.
+fn row(backend: &mut Backend, log: u32, who: &str, row: Row) {
+    table(backend, 0, &[]);
+    placed(backend, log, who, row, 0, &[]);
+}
+
+/// A row of what a place means, with a value in the columns in these positions.
+fn placed(
+    backend: &mut Backend,
+    log: u32,
+    who: &str,
+    (what, number, sn, other, time): Row,
+    place: u32,
+    columns: &[u16],
+) {
     let mut body = Vec::new();
     body.extend_from_slice(&log.to_le_bytes());
     body.extend_from_slice(&what.to_le_bytes());
     for word in [number, sn, other, time as u64, 0] {
         body.extend_from_slice(&word.to_le_bytes());
     }
-    for text in ["s", "t", who, ""] {
-        body.extend_from_slice(text.as_bytes());
-        body.push(0);
+    body.extend_from_slice(&place.to_le_bytes());
+    body.extend_from_slice(format!("{who}\0\0").as_bytes());
+    for column in columns {
+        body.extend_from_slice(&[0; 8]);
+        body.extend_from_slice(&column.to_le_bytes());
+        body.extend_from_slice(&[0, 0, 1, 0, 0, 0, 7]);
     }
     backend.send(Kind::LedgerRow, &body);
 }
@@ -156,4 +183,86 @@ fn receipts() {
     seal(&mut backend, 1).unwrap();
     backend.send(Kind::LedgerEnd, &0_u64.to_le_bytes());
     assert_eq!(state(receipt(&mut backend)), "55000");
+}
+
+/// Rows are of tables that the channel has described, with the columns it has described, and a
+/// description is bounded. What is refused leaves no older description behind. With a bug a backend
+/// could fill the keeper's memory, or have rows hashed under the names of another table.
+#[test]
+fn descriptions() {
+    let running = Running::start();
+    let mut backend = running.session();
+    let (log, who) = (log(&mut backend), who(&mut backend));
+    let refused = |backend: &mut Backend, what: u32, place: u32, columns: &[u16]| {
+        let row = (what, 0, 1, 0, now());
+        placed(backend, log, &who, row, place, columns);
+        assert_eq!(state(backend.fence()), "08P01");
+    };
+    let columns = [("a", "integer"), ("b", "integer")];
+    let last = PLACES - 1;
+    for place in [0, last, PLACES, u32::MAX] {
+        refused(&mut backend, WRITE, place, &[]);
+    }
+    table(&mut backend, last, &columns);
+    backend.fence().unwrap();
+    for what in [WRITE, END, CURRENT] {
+        refused(&mut backend, what, last, &[0, 2]);
+        refused(&mut backend, what, last, &[u16::MAX]);
+        refused(&mut backend, what, last - 1, &[]);
+    }
+    for place in [PLACES, u32::MAX] {
+        table(&mut backend, place, &columns);
+        assert_eq!(state(backend.fence()), "08P01");
+    }
+    placed(
+        &mut backend,
+        log,
+        &who,
+        (WRITE, 0, 1, 0, now()),
+        last,
+        &[0, 1],
+    );
+    seal(&mut backend, 1).unwrap();
+    let most = vec![("c", "integer"); COLUMNS_MAX as usize];
+    let mut more = most.clone();
+    more.push(("c", "integer"));
+    let long = "x".repeat(1 << 18);
+    for wrong in [more.as_slice(), &[("a", &long), ("b", &long)]] {
+        table(&mut backend, last, &most);
+        backend.fence().unwrap();
+        table(&mut backend, last, wrong);
+        assert_eq!(state(backend.fence()), "08P01");
+        refused(&mut backend, WRITE, last, &[]);
+    }
+}
+
+/// A description counts for the rows that follow it. With the bug a column could be renamed behind the
+/// log's back.
+#[test]
+fn described_anew() {
+    let running = Running::start();
+    let mut backend = running.session();
+    let (log, who) = (log(&mut backend), who(&mut backend));
+    let time = now();
+    table(&mut backend, 5, &[("a", "integer")]);
+    placed(&mut backend, log, &who, (WRITE, 0, 1, 0, time), 5, &[0]);
+    seal(&mut backend, 1).unwrap();
+    backend.send(Kind::LedgerEnd, &1_u64.to_le_bytes());
+    let mut findings = |name: &str, type_name: &str| {
+        let mut body = log.to_le_bytes().to_vec();
+        body.extend_from_slice(&[0; 12]);
+        body.extend_from_slice(b"s\0t\0");
+        backend.call(Kind::LedgerCheck, &body).unwrap();
+        table(&mut backend, 5, &[(name, type_name)]);
+        placed(&mut backend, log, &who, (CURRENT, 0, 1, 0, time), 5, &[0]);
+        let nonce = backend.put_text(TypeCode::Bytea, -1, "\\x61");
+        let to = backend.slot();
+        let words = [to.0, nonce.0, 0].map(u64::to_le_bytes).concat();
+        let answer = backend.call(Kind::LedgerReport, &words).unwrap();
+        u64::from_le_bytes(answer[..8].try_into().unwrap())
+    };
+    assert_eq!(findings("a", "integer"), 0);
+    assert_eq!(findings("b", "integer"), 1);
+    assert_eq!(findings("a", "bigint"), 1);
+    assert_eq!(findings("a", "integer"), 0);
 }

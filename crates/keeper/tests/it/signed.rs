@@ -54,25 +54,27 @@ impl Site {
     }
 
     fn row(&mut self, what: u32, number: u64, version: Version<'_>, name: Fid) {
-        let (log, [schema, table], sn, by) = version;
+        let (log, names, sn, by) = version;
+        let mut table = vec![0; 4];
+        table.extend(texts(&names));
+        for (t, names) in [
+            (0, ["id", "integer"]),
+            (TypeCode::Text as u8, ["name", "confide.enc_text"]),
+        ] {
+            table.push(t);
+            table.extend(texts(&names));
+        }
+        self.backend.send(Kind::LedgerTable, &table);
         let mut body = [log, what].map(u32::to_le_bytes).concat();
         for word in [number, sn, 0, self.time as u64, 0] {
             body.extend_from_slice(&word.to_le_bytes());
         }
-        body.extend(texts(&[schema, table, by, ""]));
-        for (fid, t, bytes, names) in [
-            (Fid(0), 0, 7_i32.to_ne_bytes().as_slice(), ["id", "integer"]),
-            (
-                name,
-                TypeCode::Text as u8,
-                &[],
-                ["name", "confide.enc_text"],
-            ),
-        ] {
+        body.extend_from_slice(&[0; 4]);
+        body.extend(texts(&[by, ""]));
+        for (column, fid, bytes) in [(0, Fid(0), 7_i32.to_ne_bytes().as_slice()), (1, name, &[])] {
             body.extend_from_slice(&fid.0.to_le_bytes());
-            body.extend_from_slice(&[t, 0, 0, 0]);
+            body.extend_from_slice(&[column, 0, 0, 0]);
             body.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
-            body.extend(texts(&names));
             body.extend_from_slice(bytes);
         }
         self.backend.send(Kind::LedgerRow, &body);
