@@ -49,6 +49,7 @@ mod logs;
 mod lru;
 mod machine;
 mod masks;
+mod named;
 mod numbers;
 mod operators;
 mod probe;

@@ -11,10 +11,11 @@
 //! a version that has ended ends once more only if the first end was rolled back, or may have been.
 
 use crate::fail;
+use crate::named::Named;
 use ledger::Hash;
 use ledger::entry::{Entry, Kind};
 use ledger::tree::Tree;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use store::{Scalar, Store};
 use values::{Error, Value};
@@ -76,6 +77,8 @@ pub struct Log {
     pub before: u64,
     /// Row versions by number.
     pub versions: HashMap<u64, Version>,
+    /// None of them has a greater number.
+    greatest: u64,
     sealed: i64,
     /// Groups that may be running.
     open: Groups,
@@ -156,6 +159,7 @@ impl Log {
             began: 0,
             before: 0,
             versions: HashMap::new(),
+            greatest: 0,
             sealed: i64::MIN,
             open: Groups::new(),
             void: Groups::new(),
@@ -249,22 +253,10 @@ impl Log {
                 return Ok(());
             }
             Kind::Write => {
-                let version = Version {
-                    index,
-                    ended: None,
-                    erased: false,
-                };
-                self.versions.insert(entry.sn, version);
+                self.add(entry.sn, index, None);
                 end(self.versions.get_mut(&entry.other));
             }
-            Kind::Restore => {
-                let version = Version {
-                    index,
-                    ended: Some(index),
-                    erased: false,
-                };
-                self.versions.insert(entry.sn, version);
-            }
+            Kind::Restore => self.add(entry.sn, index, Some(index)),
             Kind::End => end(self.versions.get_mut(&entry.sn)),
             Kind::Erase => {
                 if let Some(version) = self.versions.get_mut(&entry.sn) {
@@ -283,6 +275,16 @@ impl Log {
         }
         *self.open.entry(entry.group).or_default() += 1;
         Ok(())
+    }
+
+    fn add(&mut self, sn: u64, index: u64, ended: Option<u64>) {
+        let version = Version {
+            index,
+            ended,
+            erased: false,
+        };
+        self.greatest = self.greatest.max(sn);
+        self.versions.insert(sn, version);
     }
 
     /// A group was rolled back.
@@ -336,15 +338,20 @@ impl Log {
 
     /// Whether the log takes all of it, one after the other.
     pub fn admit(&self, doings: &[&Doing]) -> Result<(), Error> {
-        let mut made = HashSet::new();
-        let mut ended = HashSet::new();
+        let mut greatest = self.greatest;
+        let mut made = Named::default();
+        let mut ended = Named::default();
         for doing in doings {
-            let ends = match doing.kind {
-                Kind::Write | Kind::Restore
-                    if self.versions.contains_key(&doing.sn) || !made.insert(doing.sn) =>
-                {
+            if [Kind::Write, Kind::Restore].contains(&doing.kind) {
+                // Most numbers are greater than all before them, which were not there, then.
+                if doing.sn > greatest {
+                    greatest = doing.sn;
+                    made.add(doing.sn);
+                } else if self.versions.contains_key(&doing.sn) || !made.insert(doing.sn) {
                     return Err(refused(format!("Version {} has been there.", doing.sn)));
                 }
+            }
+            let ends = match doing.kind {
                 Kind::Write => doing.other,
                 Kind::Restore => 0,
                 _ => doing.sn,
@@ -352,9 +359,9 @@ impl Log {
             if ends == 0 {
                 continue;
             }
-            let lives = self.lives(ends) || made.contains(&ends);
+            let lives = self.lives(ends) || made.contains(ends);
             let may = match doing.kind {
-                Kind::Erase => self.may_erase(ends) || ended.contains(&ends),
+                Kind::Erase => self.may_erase(ends) || ended.contains(ends),
                 _ => lives && ended.insert(ends),
             };
             if !may {
@@ -364,6 +371,7 @@ impl Log {
         Ok(())
     }
 
+    /// Whether a version is there that nothing has ended.
     fn lives(&self, sn: u64) -> bool {
         let version = self.versions.get(&sn);
         version.is_some_and(|v| {
@@ -497,5 +505,63 @@ mod tests {
         assert_eq!(log.settled(), 6);
         log.unlogged.push(Group { first: 4, count: 1 });
         assert_eq!(log.settled(), 4);
+    }
+
+    fn doing(kind: Kind, sn: u64, other: u64) -> Doing {
+        Doing {
+            kind,
+            sn,
+            other,
+            time: 0,
+            row: Hash([0; 32]),
+        }
+    }
+
+    /// No version is written or ended twice, in the log or in one transaction, in whatever order
+    /// their numbers come, and however many there are. With a bug a version could have two entries.
+    #[test]
+    fn admitted() {
+        use Kind::{End, Erase, Write};
+        let mut log = Log::new(1);
+        for (index, sn) in [5, 1000, 7].into_iter().enumerate() {
+            log.add(sn, index as u64, None);
+        }
+        let admits = |doings: &[(Kind, u64, u64)]| {
+            let doings: Vec<Doing> = doings.iter().map(|d| doing(d.0, d.1, d.2)).collect();
+            log.admit(&doings.iter().collect::<Vec<&Doing>>()).is_ok()
+        };
+        assert!(admits(&[
+            (Write, 1001, 0),
+            (Write, 6, 1001),
+            (Write, 8, 6),
+            (End, 8, 0)
+        ]));
+        for there in [5, 7, 1000] {
+            assert!(!admits(&[(Write, there, 0)]));
+            assert!(admits(&[(Write, 9, there)]));
+            assert!(!admits(&[(Write, 9, there), (End, there, 0)]));
+            assert!(!admits(&[(Erase, there, 0)]));
+            assert!(admits(&[(End, there, 0), (Erase, there, 0)]));
+        }
+        assert!(!admits(&[(Write, 9, 10), (Write, 10, 0)]));
+        // Rising, falling, both below the greatest number of the log and above it.
+        for numbers in [2000..2100, 100..200] {
+            for order in [
+                numbers.clone().collect::<Vec<u64>>(),
+                numbers.rev().collect(),
+            ] {
+                let written: Vec<_> = order.iter().map(|sn| (Write, *sn, 0)).collect();
+                assert!(admits(&written));
+                for again in &order {
+                    let twice = [written.as_slice(), &[(Write, *again, 0)]].concat();
+                    assert!(!admits(&twice));
+                    let ends = order.iter().map(|sn| (End, *sn, 0));
+                    let ended: Vec<_> = written.iter().copied().chain(ends).collect();
+                    assert!(admits(&ended));
+                    let twice = [ended.as_slice(), &[(End, *again, 0)]].concat();
+                    assert!(!admits(&twice));
+                }
+            }
+        }
     }
 }
