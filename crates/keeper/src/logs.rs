@@ -12,9 +12,11 @@
 
 use crate::fail;
 use crate::named::Named;
+use contract::{Fid, TypeCode};
 use ledger::Hash;
 use ledger::entry::{Entry, Kind};
 use ledger::tree::Tree;
+use redo::Promotion;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use store::{Scalar, Store};
@@ -46,9 +48,6 @@ pub struct Group {
     /// How many there are.
     pub count: u64,
 }
-
-/// Entries that must come into the WAL together: number and bytes.
-pub type Made = Vec<(u64, Vec<u8>)>;
 
 /// A row version.
 #[derive(Clone, Copy, Debug)]
@@ -88,6 +87,8 @@ pub struct Log {
     notes: Vec<(Kind, Group)>,
     /// Groups whose redo records may not be in the WAL.
     unlogged: Vec<Group>,
+    /// Memory for the bytes of an entry.
+    scratch: Vec<u8>,
     /// Read while the keeper followed: whose groups are open the primary knows.
     followed: bool,
 }
@@ -166,6 +167,7 @@ impl Log {
             doubt: Groups::new(),
             notes: Vec::new(),
             unlogged: Vec::new(),
+            scratch: Vec::new(),
             followed: false,
         }
     }
@@ -385,19 +387,20 @@ impl Log {
         version.is_some_and(|v| v.ended.is_some() && !v.erased)
     }
 
-    /// Makes entries of what a transaction did, behind those that are due. `names` and
-    /// `before` are for the first entry of all. An error leaves a group that was rolled back.
+    /// Makes entries of what a transaction did, behind those that are due; adds them to what must
+    /// come into the WAL together. `names` and `before` are for the first entry of all. An error
+    /// leaves a group that was rolled back.
     pub fn seal(
         &mut self,
         store: &Store,
         doings: &[Doing],
         by: &Author<'_>,
-        made: &mut Made,
+        made: &mut Promotion,
     ) -> Result<Group, Error> {
         self.sealed = self.sealed.max(by.now);
         for group in std::mem::take(&mut self.unlogged) {
             for index in group.first..group.first + group.count {
-                made.push((index, self.bytes(store, index)?));
+                self.note(index, &self.bytes(store, index)?, made);
             }
         }
         if self.size() == 0 {
@@ -457,20 +460,25 @@ impl Log {
         }
     }
 
-    fn put(&mut self, store: &Store, entry: &Entry, made: &mut Made) -> Result<(), Error> {
+    /// Adds an entry to what must come into the WAL.
+    fn note(&self, index: u64, bytes: &[u8], made: &mut Promotion) {
+        let fid = Fid::new(self.partition, index);
+        made.push(fid.0, TypeCode::Bytea as u8, bytes);
+    }
+
+    fn put(&mut self, store: &Store, entry: &Entry, made: &mut Promotion) -> Result<(), Error> {
         let index = self.size();
-        let bytes = entry.encode();
-        let fid = store.promote(
-            self.partition,
-            contract::TypeCode::Bytea,
-            &Scalar::Bytes(&bytes),
-        )?;
+        let mut bytes = std::mem::take(&mut self.scratch);
+        entry.encode_over(&mut bytes);
+        let value = Scalar::Bytes(&bytes);
+        let fid = store.promote(self.partition, TypeCode::Bytea, &value)?;
         // Slots are given in order, and none is ever freed.
         if fid.slot() != index {
             return Err(fail::internal("a log has a gap"));
         }
         self.append(store, &bytes, entry)?;
-        made.push((index, bytes));
+        self.note(index, &bytes, made);
+        self.scratch = bytes;
         Ok(())
     }
 }

@@ -15,6 +15,12 @@ impl Writer {
         Writer(Vec::with_capacity(bytes))
     }
 
+    /// Writes into memory that was used before, in place of what is there.
+    pub(crate) fn over(mut bytes: Vec<u8>) -> Writer {
+        bytes.clear();
+        Writer(bytes)
+    }
+
     /// Begins anew, with the memory it has.
     pub(crate) fn clear(&mut self) {
         self.0.clear();

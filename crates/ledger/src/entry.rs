@@ -80,7 +80,14 @@ pub struct Entry {
 impl Entry {
     /// Encodes the entry as the bytes that the log stores.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Writer::with_capacity(128 + self.principal.len() + self.names.len());
+        let mut bytes = Vec::with_capacity(128 + self.principal.len() + self.names.len());
+        self.encode_over(&mut bytes);
+        bytes
+    }
+
+    /// The same, in place of what is there, whose memory is used.
+    pub fn encode_over(&self, bytes: &mut Vec<u8>) {
+        let mut out = Writer::over(std::mem::take(bytes));
         out.u8(VERSION);
         out.u8(self.kind as u8);
         for number in [self.group, self.settled, self.sn, self.other] {
@@ -91,7 +98,7 @@ impl Entry {
         out.bytes(self.principal.as_bytes());
         out.bytes(self.names.as_bytes());
         out.fixed(&self.row.0);
-        out.finish()
+        *bytes = out.finish();
     }
 
     /// Decodes an entry.

@@ -125,6 +125,14 @@ impl Promotion {
         Promotion::default()
     }
 
+    /// An empty one with room for so many bytes.
+    pub fn with_capacity(bytes: usize) -> Promotion {
+        Promotion {
+            last: 0,
+            body: Vec::with_capacity(bytes),
+        }
+    }
+
     /// Adds a value.
     pub fn push(&mut self, fid: u64, type_code: u8, bytes: &[u8]) {
         put_fid(&mut self.body, fid, self.last);

@@ -17,7 +17,7 @@ use crate::published;
 use contract::message::ledger::{
     CHECKPOINT, CONSISTENCY, CURRENT, END, ERASE, INCLUSION, PAST, RESTORE, SHOWN, WRITE,
 };
-use contract::{Fid, TypeCode, answer, body};
+use contract::{TypeCode, answer, body};
 use ledger::checkpoint::Checkpoint;
 use ledger::entry::Kind;
 use ledger::report::{FINDINGS_MAX, Finding, Report, What};
@@ -35,6 +35,8 @@ const DOINGS_MAX: usize = 1 << 22;
 const TABLES_SEEN: usize = 16;
 /// So many entries are made at once, so that no redo record gets long.
 const SEAL_ROWS: usize = 16_384;
+/// Bytes of most entries.
+const ENTRY_BYTES: usize = 192;
 /// The database's clock may differ by so many microseconds from the keeper's.
 pub(super) const SKEW: i64 = 60_000_000;
 
@@ -239,12 +241,11 @@ impl Connection {
             self.ledger_admit()?;
         }
         let count = self.ledger.pending.len().min(SEAL_ROWS);
-        let doings: Vec<(usize, Doing)> = self.ledger.pending.drain(..count).collect();
-        let more = u32::from(!self.ledger.pending.is_empty());
+        let more = u32::from(count < self.ledger.pending.len());
         self.answer(&answer::LedgerSeal { more, record: &[] });
         let tables = std::mem::take(&mut self.ledger.tables);
-        let mut promotion = Promotion::new();
-        for (log, (names, doings)) in by_log(&tables, doings.into_iter())? {
+        let mut promotion = Promotion::with_capacity(count * ENTRY_BYTES);
+        for (log, (names, doings)) in by_log(&tables, self.ledger.pending.drain(..count))? {
             self.ledger_make(log, names, &doings, &mut promotion)?;
         }
         self.ledger.tables = tables;
@@ -279,22 +280,27 @@ impl Connection {
         promotion: &mut Promotion,
     ) -> Result<(), Failure> {
         let client = self.client.clone().ok_or_else(fail::no_client)?;
-        let before = match self.with_log(number, |log| Ok(log.size()))? {
-            0 => self.ledger_before(number, names)?,
-            _ => 0,
-        };
         let sealed = &self.ledger.sealed;
         let group = sealed.iter().rfind(|(log, _)| *log == number);
-        let by = Author {
+        let mut by = Author {
             principal: &client.name,
             now: now(),
             names,
-            before,
+            before: 0,
             group: group.map(|(_, group)| *group),
         };
-        let mut made = Vec::new();
         let store = &self.keeper.store;
-        let group = self.with_log(number, |log| log.seal(store, doings, &by, &mut made))?;
+        let made = self.with_log(number, |log| match log.size() {
+            0 => Ok(None),
+            _ => log.seal(store, doings, &by, promotion).map(Some),
+        })?;
+        let group = match made {
+            Some(group) => group,
+            None => {
+                by.before = self.ledger_before(number, names)?;
+                self.with_log(number, |log| log.seal(store, doings, &by, promotion))?
+            }
+        };
         let sealed = &mut self.ledger.sealed;
         sealed.retain(|(log, known)| (*log, known.first) != (number, group.first));
         sealed.push((number, group));
@@ -306,9 +312,6 @@ impl Connection {
             let what = format!("{names}: {erased} row versions");
             self.keeper.audit.note("erase", &client.name, what)?;
             self.anchor()?;
-        }
-        for (index, bytes) in made {
-            promotion.push(Fid::new(number, index).0, TypeCode::Bytea as u8, &bytes);
         }
         Ok(())
     }
