@@ -9,6 +9,8 @@ use crate::Hash;
 use crate::codec::Writer;
 
 const MAGIC: &[u8; 8] = b"cfdrow 1";
+/// Bytes of a length.
+const LENGTH: usize = size_of::<u64>();
 
 /// One version of one row of a ledger table.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -40,14 +42,33 @@ pub struct Column<'a> {
 
 /// A column's name and type as they are hashed, encoded once for many versions.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Heading(Box<[u8]>);
+pub struct Heading {
+    bytes: Box<[u8]>,
+    /// Length of the name.
+    name: usize,
+}
 
 impl Heading {
     /// Of a column with this name and type.
     pub fn new(name: &[u8], type_name: &[u8]) -> Heading {
-        let mut out = Writer::with_capacity(2 * size_of::<u64>() + name.len() + type_name.len());
+        let mut out = Writer::with_capacity(2 * LENGTH + name.len() + type_name.len());
         put_heading(&mut out, name, type_name);
-        Heading(out.finish().into())
+        Heading {
+            bytes: out.finish().into(),
+            name: name.len(),
+        }
+    }
+
+    /// The column's name.
+    pub fn name(&self) -> &[u8] {
+        let name = self.bytes.get(LENGTH..LENGTH + self.name);
+        name.unwrap_or_default()
+    }
+
+    /// Its type, as `format_type` displays it.
+    pub fn type_name(&self) -> &[u8] {
+        let type_name = self.bytes.get(2 * LENGTH + self.name..);
+        type_name.unwrap_or_default()
     }
 }
 
@@ -112,7 +133,7 @@ impl Hasher {
 
     /// Adds a column with this heading.
     pub fn headed(&mut self, heading: &Heading, form: Form, bytes: &[u8]) {
-        self.out.fixed(&heading.0);
+        self.out.fixed(&heading.bytes);
         self.value(Some((form, bytes)));
     }
 

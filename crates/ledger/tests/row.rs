@@ -125,6 +125,8 @@ fn bytes() {
     assert_eq!(hasher.leaf(), expected);
     hasher.begin(&version(&[]));
     let heading = Heading::new(b"owner", b"text");
+    assert_eq!(heading.name(), b"owner");
+    assert_eq!(heading.type_name(), b"text");
     hasher.headed(&heading, Form::Protected, b"mac");
     hasher.column(&columns[1]);
     assert_eq!(hasher.leaf(), expected);

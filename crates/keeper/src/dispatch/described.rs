@@ -21,11 +21,7 @@ const BYTES_MAX: usize = 512 * 1024;
 pub(super) struct Column {
     /// Type of its values; none: not protected.
     pub t: Option<TypeCode>,
-    /// Its name.
-    pub name: Box<[u8]>,
-    /// Name of its type.
-    pub type_name: Box<[u8]>,
-    /// Both, as they are hashed.
+    /// Its name and its type's, as they are hashed.
     pub heading: Heading,
 }
 
@@ -46,12 +42,9 @@ pub(super) struct Descriptions(Vec<Option<Described>>);
 
 impl Column {
     fn of(column: &LedgerColumn<'_>) -> Column {
-        let (name, type_name) = (column.name.to_bytes(), column.type_name.to_bytes());
         Column {
             t: column.t,
-            name: name.into(),
-            type_name: type_name.into(),
-            heading: Heading::new(name, type_name),
+            heading: Heading::new(column.name.to_bytes(), column.type_name.to_bytes()),
         }
     }
 }

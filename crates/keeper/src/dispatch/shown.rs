@@ -227,8 +227,10 @@ fn columns(
 ) -> Columns {
     let said = |cell: LedgerCell<'_>| {
         let column = described.column(cell.column).ok()?;
-        let name = str::from_utf8(&column.name).ok().filter(|n| wanted(n))?;
-        let type_name = str::from_utf8(&column.type_name).ok()?.to_owned();
+        let name = str::from_utf8(column.heading.name())
+            .ok()
+            .filter(|n| wanted(n))?;
+        let type_name = str::from_utf8(column.heading.type_name()).ok()?.to_owned();
         let said = match (column.t, cell.hashed) {
             (Some(_), _) => Said::Protected(cell.fid),
             (None, 0) => Said::Plain(type_name, cell.bytes.to_vec()),
