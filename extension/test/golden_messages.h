@@ -2101,6 +2101,25 @@ golden_ledger_receipt_answer(void)
 }
 
 static void
+golden_ledger_move(void)
+{
+	static const char golden_bytes[] = {
+		'\x02', '\x00', '\x00', '\x00', '\x00', '\x00', '\x00', '\x00', '\x01', '\x02', '\x03', '\x04',
+		'\x05', '\x06', '\x07', '\x08', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x09',
+		'\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x09', '\x0a', '\x04', '\x05', '\x06', '\x07',
+		'\x08', '\x09', '\x0a', '\x0b',
+	};
+	CfdReadLedgerMove read;
+	const CfdWireLedgerMove filled = {.count = 2u};
+
+	check(cfd_decode_ledger_move(golden_bytes, 40, &read), "LedgerMove is read");
+	check(read.head.count == (uint32_t) UINT64_C(2), "count of LedgerMove");
+	check(read.moved_count == 2 && sizeof(CfdWireMoved) * 2 == 32 && (const char *) read.moved == golden_bytes + 8, "moved of LedgerMove");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "LedgerMove filled");
+	check(!cfd_decode_ledger_move(golden_bytes, 39, &read), "LedgerMove cut short");
+}
+
+static void
 golden_cell_open(void)
 {
 	static const char golden_bytes[] = {
@@ -2420,6 +2439,7 @@ golden_messages(void)
 	golden_ledger_prove_answer();
 	golden_ledger_receipt();
 	golden_ledger_receipt_answer();
+	golden_ledger_move();
 	golden_cell_open();
 	golden_cell_seal();
 	golden_cell_seal_answer();

@@ -1,9 +1,9 @@
 """What ledger tables cost, in counts: how often a transaction waits for the keeper.
 
 Right: once for the log, at its commit, however many rows and statements it has and however long the
-log is; an UPDATE of protected values once more, for the new version and the old one's row of the
-history together; a signed result once, for its text. Bug: a statement that waits for what it has
-told the keeper of its rows, or for the signature before it asks for the text."""
+log is; an UPDATE of protected values once more, for the new version; a signed result once, for its
+text. Bug: a statement that waits for what it has told the keeper of its rows, for values that go to
+the history, or for the signature before it asks for the text."""
 
 import pytest
 from delivered import waits
@@ -73,6 +73,22 @@ def test_both_versions_at_once(counting, auditor, key):
     assert found.fetchall() == [("a", 1), ("c", 4)]
     found = counting.execute("SELECT what, price FROM bond WHERE id = 1")
     assert found.fetchall() == [("d", 4)]
+    assert auditor.findings("bond") == []
+
+
+def test_values_that_stay(counting, auditor):
+    """Protected values that a change leaves as they are. Bug: it waits for their way into the
+    history."""
+    counting.execute(
+        "CREATE TABLE bond (id int, what enc_text, price enc_numeric(9,2))"
+        " WITH (confide.ledger = on)"
+    )
+    counting.execute("INSERT INTO bond SELECT n, 'a', n FROM generate_series(1, 9) n")
+    counting.execute("UPDATE bond SET id = 0 WHERE id = 9")
+    assert waited(counting, "UPDATE bond SET id = id + 10 WHERE id < 4") == 1
+    assert waited(counting, "DELETE FROM bond WHERE id BETWEEN 4 AND 6") == 1
+    found = counting.execute("SELECT what, price FROM bond_history ORDER BY sn").fetchall()
+    assert sorted(found) == [("a", n) for n in (1, 2, 3, 4, 5, 6, 9, 9)]
     assert auditor.findings("bond") == []
 
 

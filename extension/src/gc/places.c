@@ -153,8 +153,14 @@ search_tuple(TupleDesc desc, const Holds *holds, int natts, HeapTupleHeader tupl
 	}
 }
 
+static bool
+is_committed(HeapTupleHeader tuple)
+{
+	return HeapTupleHeaderXminCommitted(tuple) || TransactionIdDidCommit(HeapTupleHeaderGetXmin(tuple));
+}
+
 static void
-search_heap_page(TupleDesc desc, const Holds *holds, int natts, Page page, Found *found)
+search_heap_page(const CfdSearch *search, TupleDesc desc, const Holds *holds, int natts, Page page, Found *found)
 {
 	OffsetNumber last = PageGetMaxOffsetNumber(page);
 
@@ -162,9 +168,13 @@ search_heap_page(TupleDesc desc, const Holds *holds, int natts, Page page, Found
 	for (OffsetNumber n = FirstOffsetNumber; n <= last; n = OffsetNumberNext(n))
 	{
 		ItemId		item = PageGetItemId(page, n);
+		HeapTupleHeader tuple;
 
-		if (ItemIdIsNormal(item))
-			search_tuple(desc, holds, natts, (HeapTupleHeader) PageGetItem(page, item), ItemIdGetLength(item), found);
+		if (!ItemIdIsNormal(item))
+			continue;
+		tuple = (HeapTupleHeader) PageGetItem(page, item);
+		if (!search->committed || is_committed(tuple))
+			search_tuple(desc, holds, natts, tuple, ItemIdGetLength(item), found);
 	}
 }
 
@@ -223,7 +233,7 @@ cfd_search_heap(const CfdSearch *search, Relation table)
 		found->count = 0;
 		LockBuffer(buffer, BUFFER_LOCK_SHARE);
 		if (!PageIsNew(page))
-			search_heap_page(desc, holds, natts, page, found);
+			search_heap_page(search, desc, holds, natts, page, found);
 		UnlockReleaseBuffer(buffer);
 		cfd_places_hand_over(search, found);
 		page_done(search);

@@ -35,6 +35,7 @@ typedef struct CfdSearch
 	void		(*page_done) (void *arg);	/* may be NULL */
 	BufferAccessStrategy strategy;
 	Snapshot	snapshot;		/* registered; see cfd_search_statistics */
+	bool		committed;		/* only rows of a table whose transactions have committed */
 } CfdSearch;
 
 extern void cfd_search_heap(const CfdSearch *search, Relation table);

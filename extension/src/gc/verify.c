@@ -27,6 +27,7 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 #include "utils/tuplestore.h"
+#include "value/promote.h"
 
 typedef struct Count
 {
@@ -116,6 +117,8 @@ verify(Oid oid, ReturnSetInfo *result)
 	ListCell   *cell;
 
 	cfd_verify_begin(&search, count);
+	/* Values that move to a history are in the WAL only when their transaction commits. */
+	search.committed = cfd_columns(table)->ledger.role == CFD_LEDGER_HISTORY;
 	cfd_search_heap(&search, table);
 	put_row(result, count, "table", RelationGetRelationName(table));
 	foreach(cell, RelationGetIndexList(table))

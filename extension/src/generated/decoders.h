@@ -2913,6 +2913,28 @@ cfd_decode_ledger_receipt_answer(const void *bytes, uint64_t length, CfdReadLedg
 	return cfd_read_ledger_receipt_answer(&from, out) && from.at == from.end;
 }
 
+typedef struct CfdReadLedgerMove
+{
+	CfdWireLedgerMove head;
+	const CfdWireMoved *moved;
+	uint64_t	moved_count;
+} CfdReadLedgerMove;
+
+static inline bool
+cfd_read_ledger_move(CfdReader *from, CfdReadLedgerMove *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_list(from, (uint64_t) out->head.count, 16, (const void **) &out->moved, &out->moved_count);
+}
+
+static inline bool
+cfd_decode_ledger_move(const void *bytes, uint64_t length, CfdReadLedgerMove *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_ledger_move(&from, out) && from.at == from.end;
+}
+
 typedef struct CfdReadCellOpen
 {
 	CfdWireCellOpen head;

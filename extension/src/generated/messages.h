@@ -1056,6 +1056,22 @@ typedef struct CfdWireLedgerReceiptAnswer
 } CFD_IN_MESSAGE CfdWireLedgerReceiptAnswer;
 _Static_assert(sizeof(CfdWireLedgerReceiptAnswer) == 8, "CfdWireLedgerReceiptAnswer");
 
+/* A value, and the leased FID of a history's column that will have it, too. */
+typedef struct CfdWireMoved
+{
+	CfdFid	source;	/* FID of the value. */
+	CfdFid	into;	/* The leased FID. */
+} CFD_IN_MESSAGE CfdWireMoved;
+_Static_assert(sizeof(CfdWireMoved) == 16, "CfdWireMoved");
+
+/* Gives leased FIDs of a history's columns the values of the version that the last row (Kind::LedgerRow) has ended. Their redo record comes with the transaction's entries. */
+typedef struct CfdWireLedgerMove
+{
+	uint32_t	count;	/* Number of values. */
+	uint8_t	zero1[4];
+} CFD_IN_MESSAGE CfdWireLedgerMove;
+_Static_assert(sizeof(CfdWireLedgerMove) == 8, "CfdWireLedgerMove");
+
 /* Opens a cell of the family rnd_ (crate::cell) into a temporary value. */
 typedef struct CfdWireCellOpen
 {

@@ -41,6 +41,8 @@ typedef struct CfdLedgerBefore
 	TupleTableSlot *version;	/* a copy; NULL: not needed */
 	Relation	history;		/* where it will be moved to; NULL: not known yet */
 	TupleTableSlot *past;		/* the row there */
+	CfdWireMoved *moved;		/* its protected values, if they have leased FIDs */
+	int			moved_count;
 } CfdLedgerBefore;
 
 /* Copies the version. */
@@ -122,10 +124,18 @@ extern void cfd_ledger_before_prepare(void);
 extern void cfd_ledger_ended(bool committed);
 extern void cfd_ledger_subtransaction(int level, bool committed);
 
+/* How many more protected values the transaction may move without waiting for the keeper. */
+extern int	cfd_ledger_moves_left(void);
+/* Tells the keeper of values of the version that the last operation has ended. */
+extern void cfd_ledger_tell_moved(const CfdWireMoved *moved, int count);
+
 /* history.c */
 extern Oid	cfd_ledger_history(Relation table);
 extern Relation cfd_ledger_table_of(Relation relation);
-/* Makes the row of the history. */
+/*
+ * Makes the row of the history. Its protected values get leased FIDs where that
+ * is possible; otherwise they are promoted when it is inserted, or before.
+ */
 extern void cfd_ledger_prepare(Relation table, CfdLedgerBefore *before, TimestampTz until);
 /* Inserts it. */
 extern void cfd_ledger_move(const CfdLedgerBefore *before);

@@ -39,7 +39,14 @@ static Mark *marks = NULL;
 static int	mark_count = 0;
 static int	mark_size = 0;
 
+/*
+ * So many protected values of versions that go to histories are sent without
+ * waiting: the commit logs them all.
+ */
+#define MOVES_MAX 4096
+
 static uint64 done = 0;
+static int	moves = 0;			/* values sent */
 static uint32 generation;		/* channel generation that knows them */
 static TimestampTz began;
 static bool sealed = false;		/* entries may have been made */
@@ -112,6 +119,23 @@ cfd_ledger_next(void)
 	return done++;
 }
 
+int
+cfd_ledger_moves_left(void)
+{
+	return MOVES_MAX - moves;
+}
+
+void
+cfd_ledger_tell_moved(const CfdWireMoved *moved, int count)
+{
+	CfdWireLedgerMove body = {.count = count};
+
+	moves += count;
+	cfd_send_deferred(CFD_KIND_LEDGER_MOVE, &body, sizeof(body), moved, count * sizeof(CfdWireMoved));
+	if (generation != cfd_channel.generation)
+		keeper_lost();
+}
+
 /*
  * Serialises writing entries to the WAL. While this lock is held, nothing but
  * the keeper is waited for.
@@ -181,6 +205,7 @@ cfd_ledger_ended(bool committed)
 		(void) cfd_try_send(CFD_KIND_LEDGER_END, &body, sizeof(body), !committed);
 	sealed = false;
 	done = 0;
+	moves = 0;
 	mark_count = 0;
 	cfd_ledger_erase_forget(0);
 }

@@ -385,6 +385,28 @@ cfd_promote_inserted(Relation relation, TupleTableSlot *slot)
 	promote_row(relation, slot, true, NULL, NULL);
 }
 
+int
+cfd_lease_values(Relation relation, TupleTableSlot *slot, CfdWireMoved *moved)
+{
+	const CfdColumns *columns = cfd_columns(relation);
+	CfdPromotion items[CFD_LEASED_VALUES_MAX];
+	int			count;
+
+	if (columns->count > CFD_LEASED_VALUES_MAX || !cfd_slots_has_values(columns, &slot, 1))
+		return 0;
+	columns = cfd_open_columns(relation);
+	count = cfd_slots_collect(columns, slot, items);
+	for (int i = 0; i < count; i++)
+		moved[i].source = items[i].fid;
+	cfd_pin_writer();
+	if (!cfd_lease(relation, items, count))
+		return 0;
+	for (int i = 0; i < count; i++)
+		moved[i].into = items[i].fid;
+	(void) cfd_slots_replace(cfd_open_columns(relation), slot, items);
+	return count;
+}
+
 /* Whether a value of an indexed column still has to be promoted. */
 static bool
 changes_key(Relation relation, const CfdColumns *columns, TupleTableSlot *slot)

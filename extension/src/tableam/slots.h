@@ -16,6 +16,7 @@
 
 #include "postgres.h"
 #include "executor/tuptable.h"
+#include "generated/messages.h"
 #include "nodes/pg_list.h"
 #include "utils/relcache.h"
 
@@ -34,5 +35,14 @@ extern void cfd_promote_inserted(Relation relation, TupleTableSlot *slot);
  */
 extern void cfd_promote_updated(Relation relation, ItemPointer old, TupleTableSlot *slot, Relation other,
 								TupleTableSlot *follower);
+
+/* The most values of a row that cfd_lease_values takes. */
+#define CFD_LEASED_VALUES_MAX 64
+/*
+ * Gives leased FIDs to a row's values, which are other columns' now, and tells which FID each had and
+ * which it has. Returns their number; 0, with nothing done, if they have to be promoted. The caller
+ * sends the values to the keeper.
+ */
+extern int	cfd_lease_values(Relation relation, TupleTableSlot *slot, CfdWireMoved *moved);
 
 #endif

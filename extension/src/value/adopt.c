@@ -351,6 +351,48 @@ adopt_row(Relation relation, Stocks *stocks, const CfdColumns *columns, CfdPromo
 	cfd_after_operation();
 }
 
+/* The FIDs of a table, enough for the values; NULL if they are not leased. */
+static Stocks *
+stocks_for(Relation relation, const CfdPromotion *items, int count)
+{
+	const CfdColumns *columns = cfd_open_columns(relation);
+	Stocks	   *stocks = stocks_of(relation, columns);
+
+	if (stocks->refused > 0)
+	{
+		stocks->refused--;
+		return NULL;
+	}
+	stocks_want(stocks, columns, items, count);
+	if (!stocks_lease(relation, stocks))
+		return NULL;
+	/* The columns may have been freed meanwhile; they are the same. */
+	columns = cfd_open_columns(relation);
+	return stocks_are_current(stocks, columns) ? stocks : NULL;
+}
+
+bool
+cfd_lease(Relation relation, CfdPromotion *items, int count)
+{
+	const CfdColumns *columns;
+	Stocks	   *stocks;
+
+	if (!cfd_adopting || count == 0 || cfd_channel.watched != 0)
+		return false;
+	cfd_state_need_fids();
+	stocks = stocks_for(relation, items, count);
+	if (stocks == NULL)
+		return false;
+	columns = cfd_open_columns(relation);
+	for (int i = 0; i < count; i++)
+	{
+		Stock	   *stock = &stocks->column[stocks_column(columns, items[i].partition)];
+
+		items[i].fid = stock->fids[stock->used++];
+	}
+	return true;
+}
+
 bool
 cfd_adopt(Relation relation, CfdPromotion *items, int count)
 {
@@ -371,19 +413,10 @@ cfd_adopt(Relation relation, CfdPromotion *items, int count)
 	bms_free(keys);
 	if (!fit)
 		return false;
-	stocks = stocks_of(relation, columns);
-	if (stocks->refused > 0)
-	{
-		stocks->refused--;
+	stocks = stocks_for(relation, items, count);
+	if (stocks == NULL)
 		return false;
-	}
-	stocks_want(stocks, columns, items, count);
-	if (!stocks_lease(relation, stocks))
-		return false;
-	/* The columns may have been freed meanwhile; they are the same. */
 	columns = cfd_open_columns(relation);
-	if (!stocks_are_current(stocks, columns))
-		return false;
 	if (!is_for_columns(stocks, columns, items, count))
 	{
 		lay_down(stocks);

@@ -23,6 +23,12 @@
  * freed, and have to be opened again.
  */
 extern bool cfd_adopt(Relation relation, CfdPromotion *items, int count);
+/*
+ * Gives values leased FIDs of their columns; the caller sends the values. Returns
+ * false, with nothing done, if none are leased. The relation's columns may be
+ * freed.
+ */
+extern bool cfd_lease(Relation relation, CfdPromotion *items, int count);
 /* To be called before a commit or PREPARE: waits for the keeper if the transaction has adopted values. */
 extern void cfd_adopt_before_commit(void);
 /* Whether the keeper may have an error of an adopted value that was not reported. */

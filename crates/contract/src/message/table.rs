@@ -50,6 +50,13 @@ record! {
         /// it wants none.
         t: Option<TypeCode> => 3 zeros,
     }
+    /// A value, and the leased FID of a history's column that will have it, too.
+    Moved {
+        /// FID of the value.
+        source: Fid,
+        /// The leased FID.
+        into: Fid,
+    }
     /// FIDs that count up.
     Run {
         /// The first of them.
@@ -1324,6 +1331,15 @@ messages! {
     } answer {
         /// Number of entries in it.
         entries: u64,
+    };
+
+    /// Gives leased FIDs of a history's columns the values of the version that the last row
+    /// ([`Kind::LedgerRow`]) has ended. Their redo record comes with the transaction's entries.
+    LedgerMove = 103, body<'a> {
+        /// Number of values.
+        count: u32 => 4 zeros;
+        /// The values.
+        moved: List<'a, Moved> [count],
     };
 
     /// Opens a cell of the family `rnd_` ([`crate::cell`]) into a temporary value.

@@ -431,17 +431,21 @@ impl Connection {
         let ([from], 0) = (origin.columns.as_slice(), origin.others) else {
             return false;
         };
-        match (standing.name_of(from), standing.name_of(target)) {
-            (Some(from), Some(to)) => {
-                let history = to.relation.strip_suffix("_history");
-                // If somebody has claimed the column, it does not belong to a ledger.
-                let claimed = self.keeper.viewers.owns(&column_id(&to));
-                !claimed
-                    && history == Some(from.relation.as_str())
-                    && (&from.schema, &from.column) == (&to.schema, &to.column)
+        match (standing.name_of(from), self.history_column(target)) {
+            (Some(from), Some((table, to))) => {
+                table == from.relation && (&from.schema, &from.column) == (&to.schema, &to.column)
             }
             _ => false,
         }
+    }
+
+    /// The table whose history a column may be of, by the names, and the column's name.
+    pub(super) fn history_column(&self, target: &ColumnId) -> Option<(String, grant::Column)> {
+        let to = self.keeper.standing.name_of(target)?;
+        let table = to.relation.strip_suffix("_history")?.to_owned();
+        // If somebody has claimed the column, it does not belong to a ledger.
+        let claimed = self.keeper.viewers.owns(&column_id(&to));
+        (!claimed).then_some((table, to))
     }
 
     /// Returns what a label represents.

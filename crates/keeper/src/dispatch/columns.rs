@@ -17,14 +17,14 @@ use store::{Layout, PartitionKey, Scalar};
 use values::Value;
 
 /// A redo record takes no more values after reaching this size.
-const RECORD_BYTES: usize = 4 * 1024 * 1024;
+pub(super) const RECORD_BYTES: usize = 4 * 1024 * 1024;
 
 /// Maximum length of the names of a schema, a relation, and the columns that an index's expression
 /// combines.
 const NAME_BYTES: usize = (2 + derived::SOURCES_MAX as usize) * 256;
 
 /// What to do with a source of a promotion.
-enum Source {
+pub(super) enum Source {
     /// Nothing: it is NULL or already in its column.
     Stays(Fid),
     /// It gets a FID of this column.
@@ -213,7 +213,7 @@ impl Connection {
     }
 
     /// Adds a promoted value to the redo record being built.
-    fn note(&mut self, log: &mut Promotion, fid: Fid, value: &Value) {
+    pub(super) fn note(&mut self, log: &mut Promotion, fid: Fid, value: &Value) {
         if self.keeper.durable.is_some() {
             let t = value.type_code();
             self.plain.clear();
@@ -252,7 +252,7 @@ impl Connection {
         Ok(())
     }
 
-    fn promote_one(&self, source: Fid, partition: u32) -> Result<Source, Failure> {
+    pub(super) fn promote_one(&self, source: Fid, partition: u32) -> Result<Source, Failure> {
         self.must_be_column(partition)?;
         if source == Fid::INVALID {
             return Ok(Source::Stays(source));

@@ -1,10 +1,10 @@
 //! `Lease`, `Adopt` and `Confirm`: FIDs that the database gives to values which the client has sealed
 //! (docs/decisions.md, "Client-sealed redo").
 //!
-//! Invariants: FIDs are leased only if the client may write the column; a channel fills only FIDs that it
-//! has leased, with values that were sealed under the key for which they are leased; a FID that was
-//! announced has a value, of the type's zero if what was sent is no good; what was not used is free
-//! when the channel has ended.
+//! Invariants: FIDs are leased only if the client may write the column, or it may be a history's; a
+//! channel fills only FIDs that it has leased, with values that were sealed under the key for which they
+//! are leased, or that go to a history (`moved`); a FID that was announced has a value, of the type's
+//! zero if what was sent is no good; what was not used is free when the channel has ended.
 
 use super::Connection;
 use crate::fail::{self, Failure};
@@ -63,6 +63,11 @@ impl Connection {
     /// The channel's number, and how far it has come.
     pub(super) fn channel(&self) -> Option<&(u64, Progress)> {
         self.held.channel.as_ref()
+    }
+
+    /// Whether the channel has leased a FID.
+    pub(super) fn has_leased(&self, fid: Fid) -> bool {
+        self.held.leases.iter().rev().any(|one| one.has(fid.0))
     }
 
     /// Everything up to a position in the ring has been dealt with.
@@ -193,15 +198,16 @@ impl Connection {
         self.held.leases = open;
     }
 
-    /// Which column a partition is of, if the client may write it and its FIDs can be leased.
+    /// Which column a partition is of, if its FIDs can be leased, and the client may write it. Into
+    /// a history only values of the table are moved, for which that is asked when they are.
     fn leasable(&self, partition: u32) -> Result<Option<ColumnId>, Failure> {
         self.must_be_column(partition)?;
         let column = self.keeper.store.get(partition).and_then(|p| p.column());
         let Some((name, false)) = column.filter(|(name, _)| *name != ColumnId::default()) else {
             return Ok(None);
         };
-        let written = self.authorise_write(provenance::CLIENT, partition);
-        Ok(written.is_ok().then_some(name))
+        let written = self.authorise_write(provenance::CLIENT, partition).is_ok();
+        Ok((written || self.history_column(&name).is_some()).then_some(name))
     }
 
     fn unlease(&self, runs: &[(u64, u64)]) {

@@ -10,6 +10,7 @@
 //! leaves a finding out.
 
 use super::Connection;
+use super::moved;
 use super::signed::now;
 use crate::fail::{self, Failure};
 use crate::logs::{Author, Doing, Group, Log};
@@ -47,6 +48,8 @@ pub(super) struct Doings {
     pending: Vec<(usize, Doing)>,
     /// Logs, and the names of their tables.
     tables: Vec<(u32, String)>,
+    /// Values of versions that went to histories.
+    pub moved: moved::Values,
     /// The time of the first of it that did not come from a dump.
     began: Option<i64>,
     /// The groups that were made of it, and that nobody has said the end of.
@@ -84,6 +87,21 @@ impl Doings {
     /// Whether nobody has said yet how the transaction ended.
     pub fn awaited(&self) -> bool {
         !self.sealed.is_empty()
+    }
+
+    /// The row that was told last.
+    pub fn last_row(&self) -> Option<usize> {
+        self.pending.len().checked_sub(1)
+    }
+
+    /// The rows from this one on were rolled back.
+    pub fn back_to(&mut self, row: usize) {
+        self.pending.truncate(row);
+        self.moved.back_to(row);
+        if row == 0 {
+            self.began = None;
+            self.tables.clear();
+        }
     }
 
     /// Where a table is in the list, which may have it more than once.
@@ -159,11 +177,7 @@ impl Connection {
         if at > self.ledger.pending.len() {
             return Err(fail::malformed("A row of the transaction is missing.").into());
         }
-        self.ledger.pending.truncate(at);
-        if at == 0 {
-            self.ledger.began = None;
-            self.ledger.tables.clear();
-        }
+        self.ledger.back_to(at);
         let doing = self.ledger_doing(&body)?;
         if at >= DOINGS_MAX {
             let error = Error::new(b"54000", "confide: too many changes of ledger tables")
@@ -237,14 +251,20 @@ impl Connection {
             if self.ledger.pending.len() < count {
                 return Err(fail::malformed("Rows of the transaction are missing.").into());
             }
-            self.ledger.pending.truncate(count);
+            self.ledger.back_to(count);
             self.ledger_admit()?;
         }
-        let count = self.ledger.pending.len().min(SEAL_ROWS);
+        let rows = self.ledger.pending.len().min(SEAL_ROWS);
+        let mut promotion = Promotion::with_capacity(rows * ENTRY_BYTES);
+        self.log_moved(&mut promotion)?;
+        // First the values, then the entries of the rows that have them.
+        let count = match self.ledger.moved.is_empty() {
+            true => rows,
+            false => 0,
+        };
         let more = u32::from(count < self.ledger.pending.len());
         self.answer(&answer::LedgerSeal { more, record: &[] });
         let tables = std::mem::take(&mut self.ledger.tables);
-        let mut promotion = Promotion::with_capacity(count * ENTRY_BYTES);
         for (log, (names, doings)) in by_log(&tables, self.ledger.pending.drain(..count))? {
             self.ledger_make(log, names, &doings, &mut promotion)?;
         }

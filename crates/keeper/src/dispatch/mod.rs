@@ -24,6 +24,7 @@ mod join;
 mod leases;
 mod ledger;
 mod load;
+mod moved;
 mod operands;
 mod policy;
 mod programs;
@@ -437,6 +438,7 @@ impl Connection {
             Kind::ResultSign => self.result_sign(take(body)?),
             Kind::LedgerTable => self.ledger_table(&take(body)?),
             Kind::LedgerRow => self.ledger_row(take(body)?),
+            Kind::LedgerMove => self.ledger_move(take(body)?),
             Kind::LedgerEnd => self.ledger_end(take(body)?),
             _ => Err(fail::internal("a kind of message has no handler").into()),
         }
