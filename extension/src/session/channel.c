@@ -156,7 +156,8 @@ cfd_channel_look_after(void)
 {
 	if (ch.ready)
 		return;
-	if (ch.connected && !ch.sending && !ch.violated)
+	/* If the keeper goes, a transaction that has sent deferred messages fails at its commit anyway. */
+	if (ch.connected && !ch.sending && !ch.violated && !ch.deferred)
 		drain_socket();
 	if (ch.ended && (ch.outstanding || cfd_arena_in_use()))
 		cfd_channel_keeper_is_gone();
