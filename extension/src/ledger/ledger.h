@@ -119,6 +119,8 @@ extern const char *cfd_ledger_principal(void);
 extern TimestampTz cfd_ledger_time(void);
 /* Allocates the number of the next operation. */
 extern uint64 cfd_ledger_next(void);
+/* To be called when it was sent. */
+extern void cfd_ledger_row_sent(void);
 extern void cfd_ledger_before_commit(void);
 extern void cfd_ledger_before_prepare(void);
 extern void cfd_ledger_ended(bool committed);

@@ -164,6 +164,8 @@ send_row(CfdWireLedgerRow *head, CfdDescribed *described, const StringInfoData *
 	}
 	head->place = described->place;
 	send(CFD_KIND_LEDGER_ROW, head, sizeof(*head), body->data, body->len);
+	if (!read)
+		cfd_ledger_row_sent();
 }
 
 /*

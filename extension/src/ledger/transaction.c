@@ -119,6 +119,17 @@ cfd_ledger_next(void)
 	return done++;
 }
 
+/*
+ * Outside of a transaction block the commit follows at once, so the keeper is
+ * woken for the first row: it deals with it meanwhile.
+ */
+void
+cfd_ledger_row_sent(void)
+{
+	if (done == 1 && !IsTransactionBlock())
+		cfd_channel_publish_requests();
+}
+
 int
 cfd_ledger_moves_left(void)
 {

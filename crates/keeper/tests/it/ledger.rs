@@ -9,12 +9,17 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const TABLE: u32 = 77;
 const MINUTE: i64 = 60_000_000;
 
-fn now() -> i64 {
+pub fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     since.as_micros() as i64 - 946_684_800_000_000
 }
 
 fn log(backend: &mut Backend) -> u32 {
+    entries_of(backend, &mut Vec::new())
+}
+
+/// Opens the log of the table.
+pub fn entries_of(backend: &mut Backend, records: &mut Vec<Vec<u8>>) -> u32 {
     let mut body = Vec::new();
     let database = crate::common::DATABASE;
     for number in [database, TABLE, ATTRIBUTE as u32, u32::MAX] {
@@ -22,10 +27,13 @@ fn log(backend: &mut Backend) -> u32 {
     }
     body.extend_from_slice(&[TypeCode::Bytea as u8, 0, 0, 0, 0, 0, 0, 0]);
     let answer = backend.call(Kind::PartitionOpen, &body).unwrap();
+    if answer.len() > 8 {
+        records.push(answer[8..].to_vec());
+    }
     u32::from_le_bytes(answer[..4].try_into().unwrap())
 }
 
-fn who(backend: &mut Backend) -> String {
+pub fn who(backend: &mut Backend) -> String {
     let name = backend.call(Kind::LedgerWho, &[]).unwrap();
     String::from_utf8(name)
         .unwrap()
@@ -44,10 +52,10 @@ fn table(backend: &mut Backend, place: u32, columns: &[(&str, &str)]) {
 }
 
 /// What happened, its number in the transaction, the version, the version before, when.
-type Row = (u32, u64, u64, u64, i64);
+pub type Row = (u32, u64, u64, u64, i64);
 
 /// A row without columns.
-fn row(backend: &mut Backend, log: u32, who: &str, row: Row) {
+pub fn row(backend: &mut Backend, log: u32, who: &str, row: Row) {
     table(backend, 0, &[]);
     placed(backend, log, who, row, 0, &[]);
 }
@@ -77,7 +85,7 @@ fn placed(
     backend.send(Kind::LedgerRow, &body);
 }
 
-fn seal(backend: &mut Backend, count: u64) -> Result<Vec<u8>, (String, String)> {
+pub fn seal(backend: &mut Backend, count: u64) -> Result<Vec<u8>, (String, String)> {
     backend.call(Kind::LedgerSeal, &count.to_le_bytes())
 }
 

@@ -18,6 +18,7 @@ use values::Value;
 mod copies;
 mod damage;
 mod leases;
+mod moved;
 mod runs;
 mod said;
 mod spliced;

@@ -20,12 +20,23 @@ fn identity(name: &str) -> [u8; 16] {
 }
 
 fn open(backend: &mut Backend, attribute: u32, name: &str, log: &mut Vec<Vec<u8>>) -> u32 {
+    open_named(backend, attribute, "emp", name, log)
+}
+
+/// Opens the partition of a table's column.
+pub(super) fn open_named(
+    backend: &mut Backend,
+    attribute: u32,
+    table: &str,
+    name: &str,
+    log: &mut Vec<Vec<u8>>,
+) -> u32 {
     let mut body = Vec::new();
     for word in [DATABASE, 7, attribute, u32::MAX, INT as u32, 0] {
         body.extend_from_slice(&word.to_le_bytes());
     }
     if !name.is_empty() {
-        body.extend_from_slice(format!("public\0emp\0{name}\0").as_bytes());
+        body.extend_from_slice(format!("public\0{table}\0{name}\0").as_bytes());
     }
     let answer = backend.call(Kind::PartitionOpen, &body).unwrap();
     let (head, record) = answer.split_at(8);
@@ -36,7 +47,7 @@ fn open(backend: &mut Backend, attribute: u32, name: &str, log: &mut Vec<Vec<u8>
 }
 
 /// Leases FIDs of columns.
-fn lease(
+pub(super) fn lease(
     backend: &mut Backend,
     count: u32,
     partitions: &[u32],
@@ -92,12 +103,12 @@ fn adopt(
     backend.fence().map_err(|(state, _)| state)
 }
 
-fn int(backend: &mut Backend, fid: Fid) -> Option<String> {
+pub(super) fn int(backend: &mut Backend, fid: Fid) -> Option<String> {
     backend.get(fid, INT).ok().flatten()
 }
 
 impl Place {
-    fn leasing(&self) -> Running {
+    pub(super) fn leasing(&self) -> Running {
         self.wait_until_free();
         Running::with(|config| {
             self.set(config);
@@ -105,7 +116,7 @@ impl Place {
         })
     }
 
-    fn leasing_first(&self) -> (Running, Worker) {
+    pub(super) fn leasing_first(&self) -> (Running, Worker) {
         let running = self.leasing();
         let mut worker = Worker::connect(&running);
         worker.state(SYSTEM).unwrap();
@@ -114,7 +125,7 @@ impl Place {
         (running, worker)
     }
 
-    fn leasing_again(&self, log: &[Vec<u8>]) -> (Running, Worker) {
+    pub(super) fn leasing_again(&self, log: &[Vec<u8>]) -> (Running, Worker) {
         let running = self.leasing();
         let mut worker = Worker::connect(&running);
         let (_, position) = worker.state(SYSTEM).unwrap();
