@@ -2,8 +2,8 @@
  * described.c
  *	  What the keeper is told of tables and their columns; see ledger.h.
  *
- * To make the texts takes many looks into catalogs. A place has the last relation of those that fall
- * on it, here and in the keeper.
+ * To make the texts takes many looks into catalogs, so those of the last relations are kept, here and
+ * in the keeper, each in a place.
  *
  * Invariant: what is given is as the catalogs have it, and what is made anew has not been told.
  * While it is being used, nothing frees it: an invalidation only says that it has to be made anew.
@@ -28,6 +28,9 @@ typedef struct Place
 } Place;
 
 static Place places[CFD_LEDGER_PLACES];
+
+/* So many places, from its own on, may have a relation. */
+#define WAYS 4
 
 static void
 described_relation_changed(Datum argument, Oid relation)
@@ -94,12 +97,31 @@ make_description(Relation table, Relation relation)
 	return described;
 }
 
+/* The place that has the relation; else a free one; else its own. */
+static uint32
+place_for(Oid relation)
+{
+	uint32		own = relation % CFD_LEDGER_PLACES;
+	uint32		result = own;
+
+	for (int way = WAYS - 1; way >= 0; way--)
+	{
+		uint32		number = (own + way) % CFD_LEDGER_PLACES;
+
+		if (places[number].relation == relation)
+			return number;
+		if (!OidIsValid(places[number].relation))
+			result = number;
+	}
+	return result;
+}
+
 CfdDescribed *
 cfd_ledger_describe(Relation table, Relation relation)
 {
 	static bool watching = false;
 	Oid			oid = RelationGetRelid(relation);
-	uint32		number = oid % CFD_LEDGER_PLACES;
+	uint32		number = place_for(oid);
 	Place	   *place = &places[number];
 	MemoryContext old;
 
