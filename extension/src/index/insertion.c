@@ -210,8 +210,7 @@ remember_places(CfdScope *scope, const Sought *sought, const CfdFid *values, con
 }
 
 bool
-cfd_insertion_promote(Relation table, TupleTableSlot *slot, CfdPromotion *items, const int *numbers, int count,
-					  int total)
+cfd_insertion_promote(Relation table, TupleTableSlot *slot, CfdPromotion *items, const int *numbers, int count)
 {
 	CfdScope   *scope = &cfd_known[CFD_SCOPE_INSERTION];
 	Sought		searches[INDEXES_MAX];
@@ -232,7 +231,7 @@ cfd_insertion_promote(Relation table, TupleTableSlot *slot, CfdPromotion *items,
 		values += searches[i].columns;
 	initStringInfo(&body);
 	put_searches(&body, searches, found, slot, numbers, count);
-	places = cfd_promote_searching(table, items, total, found, values, body.data, body.len);
+	places = cfd_promote_searching(table, items, count, found, values, body.data, body.len);
 	pfree(body.data);
 	for (int i = 0; places != NULL && i < found; i++)
 	{

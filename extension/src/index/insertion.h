@@ -15,11 +15,10 @@
 #include "value/promote.h"
 
 /*
- * Promotes all items. The first "count" of the "total" are the row's; numbers[i]
- * is the attribute number - 1 of items[i]. Returns false, with nothing promoted,
- * if there is no index to be searched.
+ * Promotes a row's items; numbers[i] is the attribute number - 1 of items[i].
+ * Returns false, with nothing promoted, if there is no index to be searched.
  */
 extern bool cfd_insertion_promote(Relation table, TupleTableSlot *slot, CfdPromotion *items,
-								  const int *numbers, int count, int total);
+								  const int *numbers, int count);
 
 #endif

@@ -18,7 +18,6 @@
 #include "ledger/ledger.h"
 #include "nodes/makefuncs.h"
 #include "storage/lmgr.h"
-#include "tableam/slots.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -200,47 +199,23 @@ history_insert(Relation history, TupleTableSlot *slot)
 	PG_END_TRY();
 }
 
-/*
- * Gives leased FIDs to the protected values. An index would compare them with
- * those of rows whose transactions have not committed, and of which the keeper
- * may never have heard.
- */
-static void
-lease_values(CfdLedgerBefore *before)
-{
-	CfdWireMoved moved[CFD_LEASED_VALUES_MAX];
-
-	if (before->history->rd_rel->relhasindex || cfd_ledger_moves_left() < CFD_LEASED_VALUES_MAX)
-		return;
-	before->moved_count = cfd_lease_values(before->history, before->past, moved);
-	if (before->moved_count == 0)
-		return;
-	before->moved = palloc(before->moved_count * sizeof(CfdWireMoved));
-	memcpy(before->moved, moved, before->moved_count * sizeof(CfdWireMoved));
-}
-
 void
 cfd_ledger_prepare(Relation table, CfdLedgerBefore *before, TimestampTz until)
 {
 	before->history = cfd_ledger_open_history(table, RowExclusiveLock);
 	before->past = MakeSingleTupleTableSlot(RelationGetDescr(before->history), &TTSOpsVirtual);
 	history_fill(before->history, before->past, before->version, until);
-	lease_values(before);
 }
 
 void
 cfd_ledger_move(const CfdLedgerBefore *before)
 {
-	if (before->moved_count > 0)
-		cfd_ledger_tell_moved(before->moved, before->moved_count);
 	history_insert(before->history, before->past);
 }
 
 void
 cfd_ledger_free(CfdLedgerBefore *before)
 {
-	if (before->moved != NULL)
-		pfree(before->moved);
 	if (before->past != NULL)
 		ExecDropSingleTupleTableSlot(before->past);
 	if (before->history != NULL)

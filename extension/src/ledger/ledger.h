@@ -41,8 +41,6 @@ typedef struct CfdLedgerBefore
 	TupleTableSlot *version;	/* a copy; NULL: not needed */
 	Relation	history;		/* where it will be moved to; NULL: not known yet */
 	TupleTableSlot *past;		/* the row there */
-	CfdWireMoved *moved;		/* its protected values, if they have leased FIDs */
-	int			moved_count;
 } CfdLedgerBefore;
 
 /* Copies the version. */
@@ -50,7 +48,7 @@ extern CfdLedgerBefore cfd_ledger_before(Relation relation, ItemPointer old);
 /*
  * Sets number, time and author of rows before they are written. "before" is the
  * version that the only row replaces, or NULL; its row of the history is made,
- * too, so that both can be promoted together.
+ * too.
  */
 extern void cfd_ledger_stamp(Relation relation, TupleTableSlot **slots, int count, CfdLedgerBefore *before);
 /* To be called after they were written. Moves the version before. */
@@ -126,18 +124,21 @@ extern void cfd_ledger_before_prepare(void);
 extern void cfd_ledger_ended(bool committed);
 extern void cfd_ledger_subtransaction(int level, bool committed);
 
-/* How many more protected values the transaction may move without waiting for the keeper. */
+/*
+ * How many more protected values may go to histories in this transaction
+ * without waiting for the keeper.
+ */
 extern int	cfd_ledger_moves_left(void);
-/* Tells the keeper of values of the version that the last operation has ended. */
+/*
+ * Tells the keeper which leased FIDs values of the version get that the last
+ * operation has ended.
+ */
 extern void cfd_ledger_tell_moved(const CfdWireMoved *moved, int count);
 
 /* history.c */
 extern Oid	cfd_ledger_history(Relation table);
 extern Relation cfd_ledger_table_of(Relation relation);
-/*
- * Makes the row of the history. Its protected values get leased FIDs where that
- * is possible; otherwise they are promoted when it is inserted, or before.
- */
+/* Makes the row of the history. */
 extern void cfd_ledger_prepare(Relation table, CfdLedgerBefore *before, TimestampTz until);
 /* Inserts it. */
 extern void cfd_ledger_move(const CfdLedgerBefore *before);

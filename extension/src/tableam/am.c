@@ -107,14 +107,13 @@ tuple_update(Relation relation, ItemPointer otid, TupleTableSlot *slot, CommandI
 
 	cfd_ledger_stamp(relation, &slot, 1, is_ledger ? &before : NULL);
 	cfd_check_moved(relation, otid, &slot, 1);
-	cfd_promote_updated(relation, otid, slot, before.history, before.past);
+	cfd_promote_updated(relation, otid, slot);
 	cfd_search_indexes(relation);
 	result = heap->tuple_update(relation, otid, slot, cid, snapshot, crosscheck, wait, tmfd,
 								lockmode, update_indexes);
-	/* The values of the row in the history are on no page yet. */
+	cfd_unpin_writer();
 	if (is_ledger && result == TM_Ok)
 		cfd_ledger_written(relation, &slot, 1, &before);
-	cfd_unpin_writer();
 	cfd_ledger_free(&before);
 	return result;
 }

@@ -22,6 +22,7 @@
 #include "value/runs.h"
 #include "value/sealed.h"
 #include "index/insertion.h"
+#include "ledger/ledger.h"
 #include "tableam/arrays.h"
 #include "tableam/slots.h"
 #include "utils/rel.h"
@@ -334,21 +335,63 @@ numbers_of(const CfdColumns *columns, TupleTableSlot *slot, int *numbers)
 	}
 }
 
+/* Whether one of the values is of a column that an index has. */
+static bool
+is_indexed(Relation relation, const CfdPromotion *items, int count)
+{
+	Bitmapset  *keys;
+	const CfdColumns *columns;
+	bool		found = false;
+
+	if (!relation->rd_rel->relhasindex)
+		return false;
+	/* Reading the indexes may free the columns. */
+	keys = RelationGetIndexAttrBitmap(relation, CFD_INDEX_ATTR_HOT);
+	columns = cfd_open_columns(relation);
+	for (int i = 0; i < columns->count && !found; i++)
+	{
+		if (!bms_is_member(columns->column[i].index + 1 - FirstLowInvalidHeapAttributeNumber, keys))
+			continue;
+		for (int n = 0; n < count; n++)
+			found |= items[n].partition == columns->column[i].partition;
+	}
+	bms_free(keys);
+	return found;
+}
+
 /*
- * Promotes a row's values. Searches its indexes, if asked. "follower" is a row of another relation
- * that will be written next, or NULL: its values are promoted in the same message, if there is one.
+ * Gives leased FIDs to the values of a version that goes to a history, and
+ * tells the keeper. Returns false, with nothing done, if they have to be
+ * promoted. (An index would compare them with those of rows whose transactions
+ * have not committed, and of which the keeper may never have heard.)
  */
+static bool
+move_to_history(Relation history, TupleTableSlot *slot, CfdPromotion *items, int count)
+{
+	CfdWireMoved moved[STACK_ITEMS];
+
+	if (count > cfd_ledger_moves_left() || is_indexed(history, items, count))
+		return false;
+	for (int i = 0; i < count; i++)
+		moved[i].source = items[i].fid;
+	if (!cfd_lease(history, items, count))
+		return false;
+	for (int i = 0; i < count; i++)
+		moved[i].into = items[i].fid;
+	cfd_ledger_tell_moved(moved, count);
+	(void) cfd_slots_replace(cfd_open_columns(history), slot, items);
+	return true;
+}
+
+/* Promotes a row's values. Searches its indexes, if asked. */
 static void
-promote_row(Relation relation, TupleTableSlot *slot, bool search, Relation other, TupleTableSlot *follower)
+promote_row(Relation relation, TupleTableSlot *slot, bool search)
 {
 	const CfdColumns *columns;
 	CfdPromotion items[STACK_ITEMS];
 	int			numbers[STACK_ITEMS];
 	int			count;
-	int			total;
-	bool		adopted;
 
-	/* Ledger tables, whose versions have followers, have no arrays. */
 	cfd_promote_arrays(relation, &slot, 1);
 	columns = cfd_columns(relation);
 	if (columns->count > STACK_ITEMS)
@@ -359,52 +402,24 @@ promote_row(Relation relation, TupleTableSlot *slot, bool search, Relation other
 	if (!cfd_slots_has_values(columns, &slot, 1))
 		return;
 	columns = cfd_open_columns(relation);
-	count = total = cfd_slots_collect(columns, slot, items);
+	count = cfd_slots_collect(columns, slot, items);
 	if (count == 0)
 		return;
 	numbers_of(columns, slot, numbers);
-	if (follower != NULL && (cfd_columns(other)->count == 0 || count + cfd_columns(other)->count > STACK_ITEMS))
-		follower = NULL;
-	if (follower != NULL)
-		total += cfd_slots_collect(cfd_open_columns(other), follower, items + count);
 	cfd_pin_writer();
-	/* The history row of a ledger's version is promoted with it: such rows are not adopted. */
-	adopted = follower == NULL && cfd_adopt(relation, items, count);
-	if (!adopted && (!search || !cfd_insertion_promote(relation, slot, items, numbers, count, total)))
-		cfd_promote(relation, items, total);
+	if (cfd_ledger_moving && move_to_history(relation, slot, items, count))
+		return;
+	if (!cfd_adopt(relation, items, count) &&
+		(!search || !cfd_insertion_promote(relation, slot, items, numbers, count)))
+		cfd_promote(relation, items, count);
 	/* What was done meanwhile may have freed them. */
-	columns = cfd_open_columns(relation);
-	(void) cfd_slots_replace(columns, slot, items);
-	if (follower != NULL)
-		(void) cfd_slots_replace(cfd_open_columns(other), follower, items + count);
+	(void) cfd_slots_replace(cfd_open_columns(relation), slot, items);
 }
 
 void
 cfd_promote_inserted(Relation relation, TupleTableSlot *slot)
 {
-	promote_row(relation, slot, true, NULL, NULL);
-}
-
-int
-cfd_lease_values(Relation relation, TupleTableSlot *slot, CfdWireMoved *moved)
-{
-	const CfdColumns *columns = cfd_columns(relation);
-	CfdPromotion items[CFD_LEASED_VALUES_MAX];
-	int			count;
-
-	if (columns->count > CFD_LEASED_VALUES_MAX || !cfd_slots_has_values(columns, &slot, 1))
-		return 0;
-	columns = cfd_open_columns(relation);
-	count = cfd_slots_collect(columns, slot, items);
-	for (int i = 0; i < count; i++)
-		moved[i].source = items[i].fid;
-	cfd_pin_writer();
-	if (!cfd_lease(relation, items, count))
-		return 0;
-	for (int i = 0; i < count; i++)
-		moved[i].into = items[i].fid;
-	(void) cfd_slots_replace(cfd_open_columns(relation), slot, items);
-	return count;
+	promote_row(relation, slot, true);
 }
 
 /* Whether a value of an indexed column still has to be promoted. */
@@ -445,12 +460,12 @@ leaves_page(Relation relation, ItemPointer old, TupleTableSlot *slot)
 
 /* If a key changes, or the new version goes to another page, it needs index entries. */
 void
-cfd_promote_updated(Relation relation, ItemPointer old, TupleTableSlot *slot, Relation other, TupleTableSlot *follower)
+cfd_promote_updated(Relation relation, ItemPointer old, TupleTableSlot *slot)
 {
 	bool		search;
 
 	slot_getallattrs(slot);
 	search = relation->rd_rel->relhasindex &&
 		(changes_key(relation, cfd_columns(relation), slot) || leaves_page(relation, old, slot));
-	promote_row(relation, slot, search, other, follower);
+	promote_row(relation, slot, search);
 }

@@ -141,7 +141,7 @@ stocks_column(const CfdColumns *columns, uint32 partition)
 static bool
 all_fit(Relation relation, const CfdColumns *columns, const Bitmapset *keys, const CfdPromotion *items, int count)
 {
-	bool		fit = columns->ledger.role == CFD_NO_LEDGER;
+	bool		fit = columns->ledger.role != CFD_LEDGER_HISTORY;
 
 	for (int i = 0; i < count && fit; i++)
 	{

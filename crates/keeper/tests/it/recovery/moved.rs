@@ -89,7 +89,7 @@ fn values_survive() {
     assert_eq!(int(&mut backend, past[2]), None);
 }
 
-/// Values of no row, and into identifiers that are not leased, of another type, or twice: then the row
+/// Values of no row, and into identifiers that are not leased, or to others, of another type, or twice: then the row
 /// is missing, also if the database has forgotten its errors. Bug: a transaction commits without them.
 #[test]
 fn refused() {
@@ -105,8 +105,11 @@ fn refused() {
     let not_leased = Fid::new(past[0].partition(), past[0].slot() + 4);
     let other = bond.backend.put_text(TypeCode::Text, -1, "of another type");
     let free = Fid::new(value.partition(), value.slot() + 1);
+    let mut others = running.session();
+    let theirs = lease(&mut others, 1, &[past[0].partition()], &mut bond.log)[0];
     for (source, into) in [
         (value, not_leased),
+        (value, theirs),
         (value, past[0]),
         (value, free),
         (free, past[1]),
