@@ -59,9 +59,9 @@ def test_savepoints_do_not_wait(counting, auditor):
 
 @pytest.mark.parametrize("key", ["", ", PRIMARY KEY (what)"])
 def test_new_values(counting, auditor, key):
-    """Values that the client has fitted are confirmed at the commit; those of an index are promoted,
-    and searched for in the same message. Bug: a wait of its own for the values of the version that
-    goes to the history."""
+    """Values that the client has fitted are confirmed at the commit; those of an index are
+    promoted, and searched for in the same message. Bug: a wait of its own for the values of the
+    version that goes to the history."""
     counting.execute(
         f"CREATE TABLE bond (id int, what enc_text, price enc_numeric(9,2){key})"
         " WITH (confide.ledger = on)"

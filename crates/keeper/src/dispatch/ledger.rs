@@ -10,10 +10,10 @@
 //! leaves a finding out.
 
 use super::Connection;
-use super::moved;
+use super::doings::{Committed, by_log, renamed};
 use super::signed::now;
 use crate::fail::{self, Failure};
-use crate::logs::{Author, Doing, Group, Log};
+use crate::logs::{Author, Doing, Log};
 use crate::published;
 use contract::message::ledger::{
     CHECKPOINT, CONSISTENCY, CURRENT, END, ERASE, INCLUSION, PAST, RESTORE, SHOWN, WRITE,
@@ -25,15 +25,13 @@ use ledger::report::{FINDINGS_MAX, Finding, Report, What};
 use ledger::result::NONCE_MAX;
 use ledger::{Hash, tree};
 use redo::Promotion;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::fmt::Write;
 use store::{Entry, PartitionKey};
 use values::{Error, Value};
 
 /// A transaction may do so much to ledger tables.
 const DOINGS_MAX: usize = 1 << 22;
-/// A row's table is looked for among so many that were written to last.
-const TABLES_SEEN: usize = 16;
 /// So many entries are made at once, so that no redo record gets long.
 const SEAL_ROWS: usize = 16_384;
 /// Bytes of most entries.
@@ -41,34 +39,8 @@ const ENTRY_BYTES: usize = 192;
 /// The database's clock may differ by so many microseconds from the keeper's.
 pub(super) const SKEW: i64 = 60_000_000;
 
-/// What a channel does with ledger tables.
-#[derive(Default)]
-pub(super) struct Doings {
-    /// What the transaction did so far: to which of `tables`, and what.
-    pending: Vec<(usize, Doing)>,
-    /// Logs, and the names of their tables.
-    tables: Vec<(u32, String)>,
-    /// Values of versions that went to histories.
-    pub moved: moved::Values,
-    /// The time of the first of it that did not come from a dump.
-    began: Option<i64>,
-    /// The groups that were made of it, and that nobody has said the end of.
-    sealed: Vec<(u32, Group)>,
-    walk: Option<Walk>,
-    /// What the last transaction made that committed, until there is a receipt for it.
-    committed: Option<Committed>,
-}
-
-/// Entries of a transaction that committed.
-pub(super) struct Committed {
-    /// Who wrote.
-    pub principal: String,
-    /// Logs, and entries of them.
-    pub groups: Vec<(u32, Group)>,
-}
-
 /// A walk over a table.
-struct Walk {
+pub(super) struct Walk {
     log: u32,
     size: u64,
     /// Versions before this entry may come without their columns.
@@ -81,56 +53,6 @@ struct Walk {
     restored: u64,
     findings: Vec<Finding>,
     more: u64,
-}
-
-impl Doings {
-    /// Whether nobody has said yet how the transaction ended.
-    pub fn awaited(&self) -> bool {
-        !self.sealed.is_empty()
-    }
-
-    /// The row that was told last.
-    pub fn last_row(&self) -> Option<usize> {
-        self.pending.len().checked_sub(1)
-    }
-
-    /// The rows from this one on were rolled back.
-    pub fn back_to(&mut self, row: usize) {
-        self.pending.truncate(row);
-        self.moved.back_to(row);
-        if row == 0 {
-            self.began = None;
-            self.tables.clear();
-        }
-    }
-
-    /// Where a table is in the list, which may have it more than once.
-    fn table(&mut self, log: u32, names: &str) -> usize {
-        let late = self.tables.len().saturating_sub(TABLES_SEEN);
-        let mut seen = self.tables.iter().enumerate().skip(late).rev();
-        if let Some((at, _)) = seen.find(|(_, (known, other))| *known == log && other == names) {
-            return at;
-        }
-        self.tables.push((log, names.to_owned()));
-        self.tables.len() - 1
-    }
-}
-
-/// What happened, by log, with the names of the log's table. Fails if a log has two.
-fn by_log<D>(
-    tables: &[(u32, String)],
-    doings: impl Iterator<Item = (usize, D)>,
-) -> Result<BTreeMap<u32, (&str, Vec<D>)>, Error> {
-    let mut found: BTreeMap<u32, (&str, Vec<D>)> = BTreeMap::new();
-    for (table, doing) in doings {
-        let (log, names) = tables.get(table).ok_or_else(renamed)?;
-        let of = found.entry(*log).or_insert_with(|| (names, Vec::new()));
-        if of.0 != names {
-            return Err(renamed());
-        }
-        of.1.push(doing);
-    }
-    Ok(found)
 }
 
 impl Walk {
@@ -608,12 +530,4 @@ fn missing(log: &Log, walk: &mut Walk) -> (Vec<u64>, u64) {
     removed.iter().for_each(|sn| walk.found(*sn, What::Removed));
     unconfirmed.sort_unstable();
     (unconfirmed, erased)
-}
-
-fn renamed() -> Error {
-    Error::new(
-        b"55000",
-        "confide: a ledger table has another name than its log",
-    )
-    .hint("Give it back the name that it was made with.")
 }

@@ -16,6 +16,7 @@ mod cells;
 mod columns;
 mod descend;
 mod described;
+mod doings;
 mod envelopes;
 mod evaluate;
 mod garbage;
@@ -120,7 +121,7 @@ pub struct Connection {
     /// Of which tables rows of ledger tables are.
     described: described::Descriptions,
     /// What the transaction did to ledger tables; a walk over one.
-    ledger: ledger::Doings,
+    ledger: doings::Doings,
     /// Hashes its row versions.
     hasher: Cell<::ledger::row::Hasher>,
     /// Aggregations of the running statements.
@@ -210,7 +211,7 @@ impl Connection {
             messages: [0; KINDS],
             signing: None,
             described: described::Descriptions::default(),
-            ledger: ledger::Doings::default(),
+            ledger: doings::Doings::default(),
             hasher: Cell::default(),
             aggregations: HashMap::new(),
             next_aggregation: 0,

@@ -9,7 +9,7 @@
 //! transaction that was reported to the keeper as committed.
 
 use super::Connection;
-use super::ledger::Committed;
+use super::doings::Committed;
 use super::signed::now;
 use crate::fail::{self, Failure};
 use crate::logs::Group;
