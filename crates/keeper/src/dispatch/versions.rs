@@ -90,19 +90,24 @@ impl Connection {
 
     /// What stands for a protected value in a version's hash.
     fn ledger_mac(&self, fid: Fid, t: TypeCode, sn: u64) -> Result<hmac::Tag, Failure> {
-        let value = self.space.value(fid, Some(t.stored()))?;
-        let value = value.ok_or_else(store::unresolved)?;
+        let t = t.stored();
         let mut context = hmac::Context::with_key(&self.keeper.keys.ledger);
         context.update(&sn.to_le_bytes());
-        context.update(&[value.type_code() as u8]);
-        match Scalar::of(&value) {
-            // Long ones are not copied.
-            Scalar::Bytes(bytes) => context.update(bytes),
-            scalar => {
-                let mut plain = zeroize::Zeroizing::new(Vec::new());
-                store::encode(&scalar, value.type_code(), &mut plain);
-                context.update(&plain);
+        context.update(&[t as u8]);
+        // Texts are not copied, since they may be long.
+        let text = self.space.look(fid, t, |scalar| match scalar {
+            Scalar::Bytes(bytes) => {
+                context.update(bytes);
+                true
             }
+            _ => false,
+        })?;
+        if !text.ok_or_else(store::unresolved)? {
+            let value = self.space.value(fid, Some(t))?;
+            let value = value.ok_or_else(store::unresolved)?;
+            let mut plain = zeroize::Zeroizing::new(Vec::new());
+            store::encode(&Scalar::of(&value), t, &mut plain);
+            context.update(&plain);
         }
         Ok(context.sign())
     }
