@@ -185,8 +185,9 @@ def go_on(writers: list[Writer]) -> None:
 
 @pytest.mark.skipif(not CYCLES, reason="on demand: set CONFIDE_CYCLES, and CONFIDE_SEED")
 def test_kills_under_load(stack, bond, auditor, schema):
-    """Whatever is killed, and whenever: acknowledged prices are in the history or current, none
-    twice, and each identifier has its value. Not in the suite: docs/status.md, "Known gaps"."""
+    """Whatever is killed, and whenever: acknowledged prices are in the history or current, in
+    their order, and each identifier has its value. Not in the suite (docs/status.md, "Known
+    gaps")."""
     draw = random.Random(int(os.environ.get("CONFIDE_SEED", "1")))
     stop = threading.Event()
     writers = [Writer(stack, schema, number, stop) for number in range(1, 5)]
