@@ -125,6 +125,16 @@ def stopped(pid):
     return all(stat.read_text().rsplit(")", 1)[1].split()[0] == "T" for stat in states)
 
 
+def stopped_backend(dba) -> int:
+    """The pid of the application's backend that has stopped itself."""
+
+    def found():
+        rows = dba.execute("SELECT pid FROM pg_stat_activity WHERE usename = 'app'").fetchall()
+        return [pid for (pid,) in rows if stopped(pid)]
+
+    return until(found, "a backend has stopped")[0]
+
+
 @contextmanager
 def standing_still(pid):
     """Stops a process for the block. The signal alone is not enough: until its first thread

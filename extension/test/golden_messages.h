@@ -1912,15 +1912,17 @@ static void
 golden_ledger_seal(void)
 {
 	static const char golden_bytes[] = {
-		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08',
+		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x02', '\x03', '\x04', '\x05',
+		'\x00', '\x00', '\x00', '\x00',
 	};
 	CfdReadLedgerSeal read;
-	const CfdWireLedgerSeal filled = {.count = 578437695752307201u};
+	const CfdWireLedgerSeal filled = {.count = 578437695752307201u, .lost = 84148994u};
 
-	check(cfd_decode_ledger_seal(golden_bytes, 8, &read), "LedgerSeal is read");
+	check(cfd_decode_ledger_seal(golden_bytes, 16, &read), "LedgerSeal is read");
 	check(read.head.count == (uint64_t) UINT64_C(578437695752307201), "count of LedgerSeal");
+	check(read.head.lost == (uint32_t) UINT64_C(84148994), "lost of LedgerSeal");
 	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "LedgerSeal filled");
-	check(!cfd_decode_ledger_seal(golden_bytes, 7, &read), "LedgerSeal cut short");
+	check(!cfd_decode_ledger_seal(golden_bytes, 15, &read), "LedgerSeal cut short");
 }
 
 static void

@@ -10,7 +10,7 @@ import threading
 
 import psycopg
 import pytest
-from waiting import stopped, until
+from waiting import stopped_backend
 from workload import Load
 
 SEED = os.environ.get("CONFIDE_SEED", "1")
@@ -67,16 +67,6 @@ def test_no_identifier_twice(stack, app, schema):
     commits, rows = load.counts()
     print(f"{commits} commits, {rows} rows")
     assert commits > 100
-
-
-def stopped_backend(dba) -> int:
-    """The pid of the application's backend that has stopped itself."""
-
-    def found():
-        rows = dba.execute("SELECT pid FROM pg_stat_activity WHERE usename = 'app'").fetchall()
-        return [pid for (pid,) in rows if stopped(pid)]
-
-    return until(found, "a backend has stopped")[0]
 
 
 def test_a_record_of_the_run_before(stack, app, second, dba, schema):

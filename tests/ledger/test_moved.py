@@ -3,17 +3,9 @@ record comes with the transaction's entries. Right: what committed is in the his
 values, whatever crashed; what did not leaves nothing. Bug: a history row whose identifier has no
 value, or somebody else's."""
 
-import os
-import random
-import threading
-import time
-
 import psycopg
 import pytest
 from garbage import vacuumed
-from waiting import until
-
-CYCLES = int(os.environ.get("CONFIDE_CYCLES", "0"))
 
 VERSIONS = "SELECT id, what, price FROM bond_history ORDER BY valid_to, id"
 
@@ -140,84 +132,5 @@ def test_crashes(stack, bond, auditor, schema, what, checkpoint):
     with stack.connect_app() as app:
         app.execute(f"SET search_path = {schema}")
         assert app.execute(VERSIONS).fetchall() == versions(1, 3, 2, 4, 5)
-        auditor.app = app
-        assert auditor.findings("bond") == []
-
-
-class Writer(threading.Thread):
-    """Gives one row new prices, one after the other. Knows which were acknowledged."""
-
-    def __init__(self, stack, schema: str, number: int, stop: threading.Event):
-        super().__init__()
-        self.stack, self.schema, self.number, self.stopped = stack, schema, number, stop
-        self.price, self.acknowledged = 1000, []
-
-    def run(self):
-        while not self.stopped.is_set():
-            try:
-                with self.stack.connect_app() as app:
-                    app.execute(f"SET search_path = {self.schema}")
-                    while not self.stopped.is_set():
-                        self.change(app)
-            except psycopg.Error as error:
-                # Told by pytest if the test fails.
-                print(f"row {self.number}: {error.sqlstate} {error}")
-                time.sleep(0.05)
-
-    def change(self, app):
-        self.price += 1
-        with app.transaction():
-            if self.price % 7 == 0:
-                change(app, self.number)
-            app.execute(
-                "UPDATE bond SET price = %s WHERE id = %s RETURNING id", (self.price, self.number)
-            )
-        self.acknowledged.append(self.price)
-
-
-def go_on(writers: list[Writer]) -> None:
-    before = [len(writer.acknowledged) for writer in writers]
-    until(
-        lambda: all(len(w.acknowledged) > n + 3 for w, n in zip(writers, before, strict=True)),
-        "all writers go on",
-    )
-
-
-@pytest.mark.skipif(not CYCLES, reason="on demand: set CONFIDE_CYCLES, and CONFIDE_SEED")
-def test_kills_under_load(stack, bond, auditor, schema):
-    """Whatever is killed, and whenever: acknowledged prices are in the history or current, in
-    their order, and each identifier has its value. Not in the suite (docs/status.md, "Known
-    gaps")."""
-    draw = random.Random(int(os.environ.get("CONFIDE_SEED", "1")))
-    stop = threading.Event()
-    writers = [Writer(stack, schema, number, stop) for number in range(1, 5)]
-    for writer in writers:
-        writer.start()
-    try:
-        for _ in range(CYCLES):
-            go_on(writers)
-            time.sleep(draw.uniform(0, 1))
-            what = draw.choice(["keeper", "postgres", "both"])
-            if what != "postgres":
-                stack.kill_keeper()
-            if what != "keeper":
-                stack.kill_postgres()
-            stack.up()
-        go_on(writers)
-    finally:
-        stop.set()
-        for writer in writers:
-            writer.join()
-    with stack.connect_app() as app, stack.connect_dba() as dba:
-        for connection in (app, dba):
-            connection.execute(f"SET search_path = {schema}")
-        for writer in writers:
-            sql = "SELECT price FROM bond_ledger WHERE id = %s AND price > 1000 AND note IS NULL"
-            sql += " OR id = %s AND note = 'changed' ORDER BY valid_from, price"
-            found = app.execute(sql, (writer.number, writer.number)).fetchall()
-            prices = [int(price) for (price,) in found]
-            assert set(writer.acknowledged) <= set(prices)
-            assert prices == sorted(prices)
-        assert unresolved(dba) == 0
         auditor.app = app
         assert auditor.findings("bond") == []

@@ -10,12 +10,15 @@
 //! Invariants: an entry that is in a log stays as it is; the entries of a log have no gap;
 //! a version that has ended ends once more only if the first end was rolled back, or may have been.
 
+mod admit;
+mod logged;
+
 use crate::fail;
-use crate::named::Named;
 use contract::{Fid, TypeCode};
 use ledger::Hash;
 use ledger::entry::{Entry, Kind};
 use ledger::tree::Tree;
+use logged::Logged;
 use redo::Promotion;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -24,7 +27,14 @@ use values::{Error, Value};
 
 /// All logs that have been used since the keeper's start.
 #[derive(Default)]
-pub struct Logs(Mutex<HashMap<u32, Log>>);
+pub struct Logs(Mutex<All>);
+
+#[derive(Default)]
+struct All {
+    logs: HashMap<u32, Log>,
+    /// How many times entries may have been lost on their way to the WAL.
+    losses: u64,
+}
 
 /// What a transaction does to a row version.
 pub struct Doing {
@@ -56,8 +66,8 @@ pub struct Version {
     pub index: u64,
     /// The entry that ended it.
     pub ended: Option<u64>,
-    /// Whether it was erased.
-    pub erased: bool,
+    /// The entry that erased it.
+    pub erased: Option<u64>,
 }
 
 /// Groups by their first entries, with their lengths.
@@ -85,8 +95,7 @@ pub struct Log {
     doubt: Groups,
     /// Ends of groups that no entry says yet.
     notes: Vec<(Kind, Group)>,
-    /// Groups whose redo records may not be in the WAL.
-    unlogged: Vec<Group>,
+    logged: Logged,
     /// Memory for the bytes of an entry.
     scratch: Vec<u8>,
     /// Read while the keeper followed: whose groups are open the primary knows.
@@ -104,14 +113,8 @@ fn broken() -> Error {
         .hint("Redo records may have been left out of the WAL: restore keeper and cluster from a backup.")
 }
 
-fn refused(what: String) -> Error {
-    Error::new(b"XX001", "confide: a ledger table is not as its log says")
-        .detail(what)
-        .hint("Verify the table with \"confide verify table\".")
-}
-
 impl Logs {
-    fn lock(&self) -> MutexGuard<'_, HashMap<u32, Log>> {
+    fn lock(&self) -> MutexGuard<'_, All> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -123,30 +126,27 @@ impl Logs {
         follows: bool,
         act: impl FnOnce(&mut Log) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let mut logs = self.lock();
+        let All { logs, losses } = &mut *self.lock();
         let log = logs.entry(partition).or_insert_with(|| Log::new(partition));
         log.catch_up(store, follows)?;
+        log.logged.heard_of(*losses);
         act(log)
+    }
+
+    /// Entries that were made may not have come into the WAL, of whichever logs.
+    pub fn lost(&self) {
+        self.lock().losses += 1;
     }
 
     /// The logs that were used since the keeper's start.
     pub fn used(&self) -> Vec<u32> {
-        self.lock().keys().copied().collect()
+        self.lock().logs.keys().copied().collect()
     }
 
     /// How a group ended; `None`: nobody has said.
-    pub fn settle(&self, partition: u32, group: Group, committed: Option<bool>) {
-        if let Some(log) = self.lock().get_mut(&partition) {
-            log.open.remove(&group.first);
-            if committed == Some(true) {
-                return;
-            }
-            let kind = match committed {
-                None => Kind::Doubt,
-                _ => Kind::Void,
-            };
-            log.notes.push((kind, group));
-            log.unlogged.push(group);
+    pub fn settle(&self, store: &Store, partition: u32, group: Group, committed: Option<bool>) {
+        if let Some(log) = self.lock().logs.get_mut(&partition) {
+            log.settle(store, group, committed);
         }
     }
 }
@@ -166,7 +166,7 @@ impl Log {
             void: Groups::new(),
             doubt: Groups::new(),
             notes: Vec::new(),
-            unlogged: Vec::new(),
+            logged: Logged::default(),
             scratch: Vec::new(),
             followed: false,
         }
@@ -182,13 +182,9 @@ impl Log {
         self.partition
     }
 
-    /// Number of entries before the first whose transaction may be running, or that may not be in
-    /// the WAL.
+    /// Number of entries before the first whose transaction may be running, or that may be lost.
     pub fn settled(&self) -> u64 {
-        let open = self.open.keys().next().copied();
-        let unlogged = self.unlogged.iter().map(|group| group.first).min();
-        let least = open.into_iter().chain(unlogged).min();
-        least.map_or(self.size(), |first| first.min(self.size()))
+        self.running().min(self.logged.kept())
     }
 
     /// The bytes of an entry.
@@ -224,6 +220,7 @@ impl Log {
         }
         if fresh {
             self.open.retain(|first, _| *first >= settled);
+            self.logged.found(settled, there);
             self.followed = follows;
         }
         // What was open when the keeper stopped, nobody will say any more.
@@ -262,7 +259,7 @@ impl Log {
             Kind::End => end(self.versions.get_mut(&entry.sn)),
             Kind::Erase => {
                 if let Some(version) = self.versions.get_mut(&entry.sn) {
-                    version.erased = true;
+                    version.erased = Some(index);
                 }
             }
             Kind::Void => {
@@ -279,11 +276,29 @@ impl Log {
         Ok(())
     }
 
+    /// How a group ended. Holds at once, for the transaction that comes next; the entry that says
+    /// so is made with those of that one.
+    fn settle(&mut self, store: &Store, group: Group, committed: Option<bool>) {
+        self.open.remove(&group.first);
+        match committed {
+            Some(true) => self.logged.on_disk(group.first + group.count),
+            Some(false) => {
+                // An error comes again with the entry.
+                let _ = self.undo(store, group.first, group.count);
+                self.notes.push((Kind::Void, group));
+            }
+            None => {
+                self.doubt.insert(group.first, group.count);
+                self.notes.push((Kind::Doubt, group));
+            }
+        }
+    }
+
     fn add(&mut self, sn: u64, index: u64, ended: Option<u64>) {
         let version = Version {
             index,
             ended,
-            erased: false,
+            erased: None,
         };
         self.greatest = self.greatest.max(sn);
         self.versions.insert(sn, version);
@@ -300,7 +315,8 @@ impl Log {
             };
             if let Some(version) = self.versions.get_mut(&of) {
                 match entry.kind {
-                    Kind::Erase => version.erased = false,
+                    Kind::Erase if version.erased == Some(index) => version.erased = None,
+                    Kind::Erase => {}
                     _ if version.ended == Some(index) => version.ended = None,
                     _ => {}
                 }
@@ -338,58 +354,24 @@ impl Log {
         self.size() == 0 || self.names == names
     }
 
-    /// Whether the log takes all of it, one after the other.
-    pub fn admit(&self, doings: &[&Doing]) -> Result<(), Error> {
-        let mut greatest = self.greatest;
-        let mut made = Named::default();
-        let mut ended = Named::default();
-        for doing in doings {
-            if [Kind::Write, Kind::Restore].contains(&doing.kind) {
-                // Most numbers are greater than all before them, which were not there, then.
-                if doing.sn > greatest {
-                    greatest = doing.sn;
-                    made.add(doing.sn);
-                } else if self.versions.contains_key(&doing.sn) || !made.insert(doing.sn) {
-                    return Err(refused(format!("Version {} has been there.", doing.sn)));
-                }
-            }
-            let ends = match doing.kind {
-                Kind::Write => doing.other,
-                Kind::Restore => 0,
-                _ => doing.sn,
-            };
-            if ends == 0 {
-                continue;
-            }
-            let lives = self.lives(ends) || made.contains(ends);
-            let may = match doing.kind {
-                Kind::Erase => self.may_erase(ends) || ended.contains(ends),
-                _ => lives && ended.insert(ends),
-            };
-            if !may {
-                return Err(refused(format!("Version {ends} is not there to be ended.")));
-            }
+    /// Adds entries to what must come into the WAL that may be missing there, at most so many.
+    /// Returns how many.
+    pub fn log_again(
+        &mut self,
+        store: &Store,
+        most: u64,
+        made: &mut Promotion,
+    ) -> Result<u64, Error> {
+        let again = self.logged.again(self.size(), most);
+        for index in again.clone() {
+            self.note(index, &self.bytes(store, index)?, made);
         }
-        Ok(())
-    }
-
-    /// Whether a version is there that nothing has ended.
-    fn lives(&self, sn: u64) -> bool {
-        let version = self.versions.get(&sn);
-        version.is_some_and(|v| {
-            let ended = v.ended.is_some_and(|end| !self.is_doubtful(end));
-            !ended && !v.erased && !self.is_void(v.index)
-        })
-    }
-
-    fn may_erase(&self, sn: u64) -> bool {
-        let version = self.versions.get(&sn);
-        version.is_some_and(|v| v.ended.is_some() && !v.erased)
+        Ok(again.end - again.start)
     }
 
     /// Makes entries of what a transaction did, behind those that are due; adds them to what must
-    /// come into the WAL together. `names` and `before` are for the first entry of all. An error
-    /// leaves a group that was rolled back.
+    /// come into the WAL together. Nothing is left to be logged again ([`Log::log_again`]). `names`
+    /// and `before` are for the first entry of all. An error leaves a group that was rolled back.
     pub fn seal(
         &mut self,
         store: &Store,
@@ -398,11 +380,6 @@ impl Log {
         made: &mut Promotion,
     ) -> Result<Group, Error> {
         self.sealed = self.sealed.max(by.now);
-        for group in std::mem::take(&mut self.unlogged) {
-            for index in group.first..group.first + group.count {
-                self.note(index, &self.bytes(store, index)?, made);
-            }
-        }
         if self.size() == 0 {
             let entry = Entry {
                 names: by.names.to_owned(),
@@ -423,15 +400,13 @@ impl Log {
         entry.group = group.first;
         for doing in doings {
             entry.kind = doing.kind;
-            entry.settled = self.running();
+            entry.settled = self.certain();
             entry.sn = doing.sn;
             entry.other = doing.other;
             entry.time = doing.time;
             entry.row = doing.row;
             if let Err(error) = self.put(store, &entry, made) {
-                self.open.remove(&group.first);
-                self.notes.push((Kind::Void, group));
-                self.unlogged.push(group);
+                self.settle(store, group, Some(false));
                 return Err(error);
             }
             group.count += 1;
@@ -445,11 +420,16 @@ impl Log {
         open.map_or(self.size(), |open| open.min(self.size()))
     }
 
+    /// All before this one have ended, and are in the WAL on disk.
+    fn certain(&self) -> u64 {
+        self.running().min(self.logged.certain())
+    }
+
     fn blank(&self, kind: Kind, sn: u64, other: u64, by: &Author<'_>) -> Entry {
         Entry {
             kind,
             group: self.size(),
-            settled: self.running(),
+            settled: self.certain(),
             sn,
             other,
             time: by.now,
@@ -506,70 +486,14 @@ mod tests {
     fn settled() {
         let mut log = Log::new(1);
         (0..9).for_each(|leaf| log.tree.push(Hash([leaf; 32])));
-        assert_eq!(log.settled(), 9);
+        assert_eq!(log.settled(), 0);
+        log.logged.on_disk(8);
+        assert_eq!(log.settled(), 8);
         log.open.insert(6, 2);
         assert_eq!(log.settled(), 6);
-        log.unlogged.push(Group { first: 7, count: 1 });
+        log.logged.on_disk(9);
         assert_eq!(log.settled(), 6);
-        log.unlogged.push(Group { first: 4, count: 1 });
-        assert_eq!(log.settled(), 4);
-    }
-
-    fn doing(kind: Kind, sn: u64, other: u64) -> Doing {
-        Doing {
-            kind,
-            sn,
-            other,
-            time: 0,
-            row: Hash([0; 32]),
-        }
-    }
-
-    /// No version is written or ended twice, in the log or in one transaction, in whatever order
-    /// their numbers come, and however many there are. With a bug a version could have two entries.
-    #[test]
-    fn admitted() {
-        use Kind::{End, Erase, Write};
-        let mut log = Log::new(1);
-        for (index, sn) in [5, 1000, 7].into_iter().enumerate() {
-            log.add(sn, index as u64, None);
-        }
-        let admits = |doings: &[(Kind, u64, u64)]| {
-            let doings: Vec<Doing> = doings.iter().map(|d| doing(d.0, d.1, d.2)).collect();
-            log.admit(&doings.iter().collect::<Vec<&Doing>>()).is_ok()
-        };
-        assert!(admits(&[
-            (Write, 1001, 0),
-            (Write, 6, 1001),
-            (Write, 8, 6),
-            (End, 8, 0)
-        ]));
-        for there in [5, 7, 1000] {
-            assert!(!admits(&[(Write, there, 0)]));
-            assert!(admits(&[(Write, 9, there)]));
-            assert!(!admits(&[(Write, 9, there), (End, there, 0)]));
-            assert!(!admits(&[(Erase, there, 0)]));
-            assert!(admits(&[(End, there, 0), (Erase, there, 0)]));
-        }
-        assert!(!admits(&[(Write, 9, 10), (Write, 10, 0)]));
-        // Rising, falling, both below the greatest number of the log and above it.
-        for numbers in [2000..2100, 100..200] {
-            for order in [
-                numbers.clone().collect::<Vec<u64>>(),
-                numbers.rev().collect(),
-            ] {
-                let written: Vec<_> = order.iter().map(|sn| (Write, *sn, 0)).collect();
-                assert!(admits(&written));
-                for again in &order {
-                    let twice = [written.as_slice(), &[(Write, *again, 0)]].concat();
-                    assert!(!admits(&twice));
-                    let ends = order.iter().map(|sn| (End, *sn, 0));
-                    let ended: Vec<_> = written.iter().copied().chain(ends).collect();
-                    assert!(admits(&ended));
-                    let twice = [ended.as_slice(), &[(End, *again, 0)]].concat();
-                    assert!(!admits(&twice));
-                }
-            }
-        }
+        log.open.clear();
+        assert_eq!(log.settled(), 9);
     }
 }

@@ -8,7 +8,7 @@
 #define CFD_CONTRACT_H
 
 /* Version */
-#define CFD_CONTRACT_VERSION 46
+#define CFD_CONTRACT_VERSION 47
 
 /* Field identifiers */
 #define CFD_SLOT_BITS 44

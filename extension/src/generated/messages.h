@@ -979,8 +979,10 @@ _Static_assert(sizeof(CfdWireLedgerRow) == 52, "CfdWireLedgerRow");
 typedef struct CfdWireLedgerSeal
 {
 	uint64_t	count;	/* How many rows the transaction had. 0: the rest of those. */
+	uint32_t	lost;	/* 1 if the WAL may lack entries: nobody knows that the record before was written, or PostgreSQL was restarted. */
+	uint8_t	zero1[4];
 } CFD_IN_MESSAGE CfdWireLedgerSeal;
-_Static_assert(sizeof(CfdWireLedgerSeal) == 8, "CfdWireLedgerSeal");
+_Static_assert(sizeof(CfdWireLedgerSeal) == 16, "CfdWireLedgerSeal");
 
 /* Body of the answer. */
 typedef struct CfdWireLedgerSealAnswer

@@ -8,9 +8,10 @@
  * error of the commit. A repeated number means that everything from it on was
  * rolled back to a savepoint. Before the commit, the keeper turns the
  * remaining operations into entries, and their redo record is written to the
- * WAL under a lock. The WAL therefore contains the entries in order, and
- * losing its tail leaves no gap. After the commit the keeper is told about it
- * without being woken.
+ * WAL under a lock. The WAL therefore contains the entries in order. If a
+ * record was not written, or may have been lost with the end of the WAL, the
+ * next transaction tells the keeper, which then logs its entries again. After
+ * the commit the keeper is told about it without being woken.
  *
  * Invariant: nothing here raises an error after the commit record was written,
  * or during an abort.
@@ -22,6 +23,7 @@
 #include "ledger/ledger.h"
 #include "session/answers.h"
 #include "session/channel.h"
+#include "session/gate.h"
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -148,13 +150,14 @@ cfd_ledger_tell_moved(const CfdWireMoved *moved, int count)
 }
 
 /*
- * Serialises writing entries to the WAL. While this lock is held, nothing but
- * the keeper is waited for.
+ * Serialises writing entries to the WAL, of all databases: the lock is of no
+ * database's access method. While it is held, nothing but the keeper is waited
+ * for.
  */
 static void
 lock_order(LOCKTAG *tag)
 {
-	SET_LOCKTAG_OBJECT(*tag, InvalidOid, AccessMethodRelationId, cfd_access_method(), 0);
+	SET_LOCKTAG_OBJECT(*tag, InvalidOid, AccessMethodRelationId, InvalidOid, 0);
 	(void) LockAcquire(tag, ExclusiveLock, false, false);
 }
 
@@ -164,6 +167,7 @@ cfd_ledger_before_commit(void)
 	CfdWireLedgerSeal body = {.count = done};
 	CfdReadLedgerSealAnswer read;
 	LOCKTAG		tag;
+	bool	   *lost;
 
 	if (done == 0)
 		return;
@@ -173,6 +177,9 @@ cfd_ledger_before_commit(void)
 	/* What waits in the ring can be dealt with before we have the lock. */
 	cfd_channel_publish_requests();
 	lock_order(&tag);
+	lost = cfd_state_entries_lost();
+	body.lost = *lost;
+	*lost = true;
 	sealed = true;
 	do
 	{
@@ -186,9 +193,13 @@ cfd_ledger_before_commit(void)
 		if (read.record_length > 0)
 			cfd_wal_log(read.record, read.record_length, true);
 		body.count = 0;
+		body.lost = 0;
 	} while (read.head.more != 0);
+	*lost = false;
 	cfd_channel.deferred = false;
 	LockRelease(&tag, ExclusiveLock, false);
+	/* The keeper learns that we have committed, which must not be lost then. */
+	ForceSyncCommit();
 	cfd_fault("ledger-logged");
 }
 

@@ -25,6 +25,7 @@ typedef struct CfdState
 	uint64		incarnation;	/* protected by the gate; 0: none since server start */
 	pg_atomic_uint64 admitted;	/* 0: none */
 	pg_atomic_uint64 wake_at;
+	bool		entries_lost;	/* protected by a lock of its users */
 	CfdStandby	standby;
 	ConditionVariable moved;	/* signalled when a standby's keeper makes progress */
 	ConditionVariable checkpointed;
@@ -63,6 +64,7 @@ cfd_state_init_shmem(void)
 	if (!found)
 	{
 		memset(state, 0, sizeof(*state));
+		state->entries_lost = true;
 		pg_atomic_init_u64(&state->admitted, 0);
 		pg_atomic_init_u64(&state->wake_at, PG_UINT64_MAX);
 		pg_atomic_init_u64(&state->standby.replayed, 0);
@@ -126,11 +128,24 @@ cfd_state_admitted(uint64 incarnation)
 	return false;
 }
 
-bool
-cfd_state_enter(uint64 incarnation)
+static void
+need_state(void)
 {
 	if (state == NULL)
 		elog(ERROR, "confide is not among shared_preload_libraries");
+}
+
+bool *
+cfd_state_entries_lost(void)
+{
+	need_state();
+	return &state->entries_lost;
+}
+
+bool
+cfd_state_enter(uint64 incarnation)
+{
+	need_state();
 	LWLockAcquire(gate, LW_SHARED);
 	if (state->incarnation == 0 || state->incarnation == incarnation)
 		return true;
@@ -212,8 +227,7 @@ cfd_state_checkpoint(void)
 	XLogRecPtr	position = InvalidXLogRecPtr;
 	bool		failed = false;
 
-	if (state == NULL)
-		elog(ERROR, "confide is not among shared_preload_libraries");
+	need_state();
 	SpinLockAcquire(&state->lock);
 	ticket = ++state->asked;
 	failures = state->progress.failures;

@@ -55,6 +55,13 @@ extern void cfd_state_set_reason(const char *reason);
 /* Backend: a palloc'd copy of that reason, or NULL. */
 extern char *cfd_state_reason(void);
 
+/*
+ * Backend: whether entries of ledgers that the keeper has made may be missing
+ * in the WAL. True after a server start. Protected by the lock under which
+ * these entries are written (ledger/transaction.c).
+ */
+extern bool *cfd_state_entries_lost(void);
+
 /* ---------- checkpoints ---------- */
 
 /* Worker: asks to be woken when a WAL record ends at or after this position. */

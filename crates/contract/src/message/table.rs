@@ -1259,6 +1259,9 @@ messages! {
     LedgerSeal = 108, body {
         /// How many rows the transaction had. 0: the rest of those.
         count: u64,
+        /// 1 if the WAL may lack entries: nobody knows that the record before was written, or
+        /// PostgreSQL was restarted.
+        lost: u32 => 4 zeros,
     } answer<'a> {
         /// 1: ask again for more.
         more: u32 => 4 zeros;

@@ -225,9 +225,10 @@ impl Direct {
                 let body = ledger_row(logs[place], u32::try_from(place)?, number, sn)?;
                 self.connection.handle(Kind::LedgerRow, black_box(&body));
             }
-            let sealed = self
-                .connection
-                .handle(Kind::LedgerSeal, &LEDGER_ROWS.to_le_bytes());
+            let sealed = self.connection.handle(
+                Kind::LedgerSeal,
+                &[LEDGER_ROWS.to_le_bytes(), [0; 8]].concat(),
+            );
             sealed.ok_or("not sealed")?.map_err(|e| e.to_string())?;
             self.connection
                 .handle(Kind::LedgerEnd, &1_u64.to_le_bytes());

@@ -43,6 +43,8 @@ pub(super) const SKEW: i64 = 60_000_000;
 pub(super) struct Walk {
     log: u32,
     size: u64,
+    /// So many entries the report signs: those that no crash takes away.
+    settled: u64,
     /// Versions before this entry may come without their columns.
     since: u64,
     seen: HashSet<u64>,
@@ -166,6 +168,9 @@ impl Connection {
     pub(super) fn ledger_seal(&mut self, body: body::LedgerSeal) -> Result<(), Failure> {
         self.need_client()?;
         self.may_write()?;
+        if body.lost == 1 {
+            self.keeper.logs.lost();
+        }
         if body.count > 0 {
             // Of the transaction before nobody has said the end.
             self.ledger_gone();
@@ -180,10 +185,11 @@ impl Connection {
         let mut promotion = Promotion::with_capacity(rows * ENTRY_BYTES);
         self.log_moved(&mut promotion)?;
         // First the values, then the entries of the rows that have them.
-        let count = match self.ledger.moved.is_empty() {
-            true => rows,
+        let room = match self.ledger.moved.is_empty() {
+            true => SEAL_ROWS - self.ledger_log_again(&mut promotion)?,
             false => 0,
         };
+        let count = rows.min(room);
         let more = u32::from(count < self.ledger.pending.len());
         self.answer(&answer::LedgerSeal { more, record: &[] });
         let tables = std::mem::take(&mut self.ledger.tables);
@@ -198,6 +204,17 @@ impl Connection {
             self.reply.extend_from_slice(&record);
         }
         Ok(())
+    }
+
+    /// Logs entries again that may be missing in the WAL, of the logs that get new ones. Returns
+    /// how many there were, at most [`SEAL_ROWS`].
+    fn ledger_log_again(&self, promotion: &mut Promotion) -> Result<usize, Failure> {
+        let mut room = SEAL_ROWS as u64;
+        for (log, _) in &self.ledger.tables {
+            let store = &self.keeper.store;
+            room -= self.with_log(*log, |log| log.log_again(store, room, promotion))?;
+        }
+        Ok(SEAL_ROWS - usize::try_from(room).unwrap_or(0))
     }
 
     /// Whether the logs take all of it.
@@ -290,8 +307,9 @@ impl Connection {
         if groups.is_empty() {
             return;
         }
+        let keeper = &self.keeper;
         for (log, group) in &groups {
-            self.keeper.logs.settle(*log, *group, committed);
+            keeper.logs.settle(&keeper.store, *log, *group, committed);
         }
         if let Some((channel, _)) = self.channel() {
             self.keeper.ends.leave(*channel);
@@ -318,6 +336,7 @@ impl Connection {
             let mut walk = Walk {
                 log: body.log,
                 size: log.size(),
+                settled: log.settled(),
                 since: body.since,
                 seen: HashSet::new(),
                 running: HashSet::new(),
@@ -327,7 +346,7 @@ impl Connection {
                 more: 0,
             };
             for version in log.versions.values() {
-                let entries = [Some(version.index), version.ended];
+                let entries = [Some(version.index), version.ended, version.erased];
                 let open = entries.into_iter().flatten().filter(|e| log.is_open(*e));
                 walk.running.extend(open);
             }
@@ -379,11 +398,12 @@ impl Connection {
             if log.is_void(version.index) {
                 return Ok(Some(What::RolledBack));
             }
-            if version.erased {
+            let known = |entry: u64| {
+                entry < walk.size && !walk.running.contains(&entry) && !log.is_doubtful(entry)
+            };
+            if version.erased.is_some_and(known) {
                 return Ok(Some(What::Erased));
             }
-            let known =
-                |end: u64| end < walk.size && !walk.running.contains(&end) && !log.is_doubtful(end);
             match (body.what, version.ended) {
                 (CURRENT, Some(end)) if known(end) => Ok(Some(What::Revived)),
                 (PAST, None) => Ok(Some(What::Hidden)),
@@ -415,15 +435,15 @@ impl Connection {
         let report = self.with_log(walk.log, |log| {
             let (unconfirmed, erased) = missing(log, &mut walk);
             walk.findings.sort_unstable_by_key(|finding| finding.sn);
-            let wanted = 1..=walk.size;
+            let wanted = 1..=walk.settled;
             let proof = wanted.contains(&body.old).then(|| {
-                let proof = tree::prove_consistency(&log.tree, body.old, walk.size);
+                let proof = tree::prove_consistency(&log.tree, body.old, walk.settled);
                 proof.map_err(|_| fail::internal("a log has no such size"))
             });
             Ok(Report {
                 log: origin,
-                size: walk.size,
-                root: tree::root(&log.tree, walk.size)
+                size: walk.settled,
+                root: tree::root(&log.tree, walk.settled)
                     .map_err(|_| fail::internal("a log has no root"))?,
                 time: now(),
                 began: log.began,
@@ -463,31 +483,38 @@ impl Connection {
     pub(super) fn ledger_prove(&mut self, body: body::LedgerProve) -> Result<(), Failure> {
         self.need_client()?;
         let origin = self.ledger_origin(body.log)?;
+        self.keeper.ends.catch_up()?;
         let store = &self.keeper.store;
         let key = &self.keeper.keys.signing;
         let text = self.with_log(body.log, |log| {
+            let proven = log.versions.get(&body.number);
+            let proven = proven.filter(|_| body.what == INCLUSION);
+            // No more than is asked for of what a crash may take away.
+            let size = proven
+                .map_or(0, |version| version.index + 1)
+                .max(log.settled());
+            let range = |_| Error::new(b"22023", "confide: the log has no such size");
             let checkpoint = Checkpoint {
                 origin,
-                size: log.size(),
-                root: log.tree.root(),
+                size,
+                root: tree::root(&log.tree, size).map_err(range)?,
             };
             let note = checkpoint.sign(key);
             let mut text =
                 note.map_err(|e| fail::internal("signing failed").detail(e.to_string()))?;
-            let range = |_| Error::new(b"22023", "confide: the log has no such size");
             match body.what {
                 CHECKPOINT => {}
                 CONSISTENCY => {
-                    let proof = tree::prove_consistency(&log.tree, body.number, log.size());
+                    let proof = tree::prove_consistency(&log.tree, body.number, size);
                     let proof = proof.map_err(range)?;
                     let _ = write!(text, "\nconsistency {}\n", body.number);
                     put_hashes(&mut text, &proof.path);
                 }
                 INCLUSION => {
-                    let version = log.versions.get(&body.number).ok_or_else(|| {
+                    let version = proven.ok_or_else(|| {
                         Error::new(b"02000", "confide: the log has no such version")
                     })?;
-                    let proof = tree::prove_inclusion(&log.tree, version.index, log.size());
+                    let proof = tree::prove_inclusion(&log.tree, version.index, size);
                     let proof = proof.map_err(range)?;
                     let entry = ledger::base64(&log.bytes(store, version.index)?);
                     let _ = write!(text, "\ninclusion {} {entry}\n", version.index);
@@ -520,7 +547,7 @@ fn missing(log: &Log, walk: &mut Walk) -> (Vec<u64>, u64) {
             continue;
         }
         match () {
-            () if version.erased => erased += 1,
+            () if version.erased.is_some() => erased += 1,
             () if log.is_void(index) => {}
             () if log.is_doubtful(index) => unconfirmed.push(*sn),
             () => removed.push(*sn),

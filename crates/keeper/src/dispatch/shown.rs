@@ -120,7 +120,7 @@ impl Connection {
         let names = &self.described.of(body)?.names;
         let version = self.with_log(body.log, |log| {
             let known = log.versions.get(&body.sn).filter(|_| log.is_of(names));
-            let Some(known) = known.filter(|v| v.index < ledger.size && !v.erased) else {
+            let Some(known) = known.filter(|v| v.index < ledger.size && !log.is_erased(v)) else {
                 return Ok(None);
             };
             let entry = log.bytes(store, known.index)?;

@@ -86,7 +86,7 @@ fn placed(
 }
 
 pub fn seal(backend: &mut Backend, count: u64) -> Result<Vec<u8>, (String, String)> {
-    backend.call(Kind::LedgerSeal, &count.to_le_bytes())
+    backend.call(Kind::LedgerSeal, &[count.to_le_bytes(), [0; 8]].concat())
 }
 
 /// A database whose clock was set back, or on, writes nothing. With the bug it could date a version
@@ -144,6 +144,7 @@ fn logs_stay() {
     let (log, who) = (log(&mut backend), who(&mut backend));
     row(&mut backend, log, &who, (WRITE, 0, 1, 0, now()));
     seal(&mut backend, 1).unwrap();
+    backend.send(Kind::LedgerEnd, &1_u64.to_le_bytes());
     let forged = backend.put_text(TypeCode::Bytea, -1, "\\x00");
     assert_eq!(state(backend.promote(&[(forged, log)])), "08P01");
     let mut body = crate::common::DATABASE.to_le_bytes().to_vec();
