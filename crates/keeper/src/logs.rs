@@ -86,6 +86,8 @@ pub struct Log {
     pub before: u64,
     /// Row versions by number.
     pub versions: HashMap<u64, Version>,
+    /// Versions in doubt whose numbers were given again: their numbers and entries.
+    pub replaced: Vec<(u64, u64)>,
     /// None of them has a greater number.
     greatest: u64,
     sealed: i64,
@@ -160,6 +162,7 @@ impl Log {
             began: 0,
             before: 0,
             versions: HashMap::new(),
+            replaced: Vec::new(),
             greatest: 0,
             sealed: i64::MIN,
             open: Groups::new(),
@@ -301,7 +304,10 @@ impl Log {
             erased: None,
         };
         self.greatest = self.greatest.max(sn);
-        self.versions.insert(sn, version);
+        let before = self.versions.insert(sn, version);
+        let in_doubt = before.filter(|before| self.is_doubtful(before.index));
+        self.replaced
+            .extend(in_doubt.map(|before| (sn, before.index)));
     }
 
     /// A group was rolled back.

@@ -538,7 +538,8 @@ fn put_hashes(text: &mut String, hashes: &[Hash]) {
 }
 
 /// Finds the versions that the walk has not come by: those of which nobody knows whether they
-/// were ever there, and how many were erased.
+/// were ever there, and how many were erased. A version in doubt is not there if another one has its
+/// number, whatever the database says: who has a receipt for it must find out.
 fn missing(log: &Log, walk: &mut Walk) -> (Vec<u64>, u64) {
     let (mut unconfirmed, mut removed, mut erased) = (Vec::new(), Vec::new(), 0);
     for (sn, version) in &log.versions {
@@ -553,6 +554,8 @@ fn missing(log: &Log, walk: &mut Walk) -> (Vec<u64>, u64) {
             () => removed.push(*sn),
         }
     }
+    let replaced = log.replaced.iter().filter(|(_, index)| *index < walk.size);
+    unconfirmed.extend(replaced.map(|(sn, _)| *sn));
     removed.sort_unstable();
     removed.iter().for_each(|sn| walk.found(*sn, What::Removed));
     unconfirmed.sort_unstable();

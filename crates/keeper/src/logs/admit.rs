@@ -165,5 +165,8 @@ mod tests {
         assert!(admits(&log, Write, 2, 0) && admits(&log, Write, 3, 0));
         assert!(admits(&log, End, 4, 0) && admits(&log, Erase, 5, 0));
         assert!(!admits(&log, Write, 1, 0) && !admits(&log, End, 2, 0));
+        log.add(2, 20, None);
+        log.add(3, 21, None);
+        assert_eq!(log.replaced, [(3, 2)]);
     }
 }
