@@ -186,7 +186,8 @@ class Writer(threading.Thread):
 
     def change(self, app):
         self.price += 1
-        with app.transaction() as transaction:
+        undone = self.price % 3 == 0
+        with app.transaction(force_rollback=undone):
             if self.price % 7 == 0:
                 change(app, self.number)
             if self.price % 5 == 0:
@@ -194,10 +195,7 @@ class Writer(threading.Thread):
                 app.execute("INSERT INTO bond VALUES (%s, 'bond', %s)", (self.number, self.price))
             else:
                 app.execute("UPDATE bond SET price = %s WHERE id = %s", (self.price, self.number))
-            if self.price % 3 == 0:
-                self.undone.append(self.price)
-                raise psycopg.Rollback(transaction)
-        self.acknowledged.append(self.price)
+        (self.undone if undone else self.acknowledged).append(self.price)
 
 
 def go_on(writers: list[Writer]) -> None:
