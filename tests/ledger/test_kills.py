@@ -8,6 +8,7 @@ import os
 import random
 import threading
 import time
+from functools import partial
 
 import psycopg
 import pytest
@@ -55,13 +56,13 @@ class Apps:
     def connect(self):
         return self.stack.connect_app(options=self.options)
 
-    def dies(self, point: str, number: int) -> None:
-        """A backend dies at this point of a change, and PostgreSQL with it."""
+    def dies(self, point: str, act) -> None:
+        """A backend dies at this point of what it does, and PostgreSQL with it."""
         with self.stack.connect_dba() as dba:
             dba.execute(f"ALTER ROLE app SET confide.fault_point = '{point}'")
         try:
             with self.connect() as app:
-                fails(change, app, number)
+                fails(act, app)
         finally:
             self.stack.up()
             with self.stack.connect_dba() as dba:
@@ -82,7 +83,7 @@ def apps(stack, bond, schema):
 def test_records_lost(apps, auditor, point, times):
     """Before they are written, or with the WAL's end; then again, before anybody has committed."""
     for number in range(times):
-        apps.dies(point, 1 + number)
+        apps.dies(point, partial(change, number=1 + number))
     with apps.connect() as app:
         # What was lost, and what was not tried.
         change(app, 1)
@@ -91,6 +92,20 @@ def test_records_lost(apps, auditor, point, times):
     with apps.connect() as app:
         change(app, 11)
         assert changed(app) == [1, 10, 11]
+        auditor.app = app
+        assert auditor.findings("bond") == []
+
+
+def test_many_lost(apps, auditor):
+    """More entries than one record has."""
+    fill = "INSERT INTO bond (id) SELECT n FROM generate_series(101, 40100) n"
+    apps.dies("ledger-logged", lambda app: app.execute(fill))
+    with apps.connect() as app:
+        change(app, 1)
+    apps.restart_keeper()
+    with apps.connect() as app:
+        change(app, 2)
+        assert changed(app) == [1, 2]
         auditor.app = app
         assert auditor.findings("bond") == []
 
