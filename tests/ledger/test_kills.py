@@ -4,6 +4,7 @@ that was to make up for that; once the keeper is restarted, nobody can write any
 
 CONFIDE_CYCLES: how many random kills (3); CONFIDE_SEED: which (any)."""
 
+import json
 import os
 import random
 import threading
@@ -162,6 +163,9 @@ def test_signed_before(stack, apps, dba, auditor, tmp_path):
         with apps.connect() as other:
             auditor.app = other
             early = auditor.note("bond", "n")
+            shown = other.execute("SELECT id FROM bond WHERE id = 7 WITH SIGNATURE 'n'").fetchone()[
+                0
+            ]
             digest = tmp_path / "digest"
             digest.write_text(
                 other.execute("SELECT confide.ledger_checkpoint('bond')").fetchone()[0]
@@ -172,6 +176,7 @@ def test_signed_before(stack, apps, dba, auditor, tmp_path):
     stack.up()
     size = int(digest.read_text().splitlines()[1])
     assert f"\nsize {size}\n" in early
+    assert [ledger["size"] for ledger in json.loads(shown)["result"]["ledgers"]] == [size]
     with apps.connect() as app:
         change(app, 2)
         change(app, 3)

@@ -21,7 +21,6 @@ use ledger::Hash;
 use ledger::result::{Ledger, Version};
 use ledger::tree;
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use values::{Env, Value};
 
 /// Maximum number of versions that may wait for their rows.
@@ -48,8 +47,7 @@ struct Proven {
 /// The versions of one source.
 struct Of {
     log: u32,
-    ledger: Ledger,
-    /// One for each row so far.
+    /// One for each row so far, without its proof.
     versions: Vec<Version>,
 }
 
@@ -73,16 +71,12 @@ impl Connection {
         if source == 0 || signing.shown.waiting.len() >= WAITING_MAX {
             return Err(fail::malformed("A row version is of no row.").into());
         }
-        if let Entry::Vacant(place) = signing.shown.of.entry(source) {
-            place.insert(Of {
-                log: body.log,
-                ledger: self.shown_ledger(body.log)?,
-                versions: Vec::new(),
-            });
-        }
-        let known = signing.shown.of.get(&source);
-        if let Some(of) = known.filter(|of| of.log == body.log)
-            && let Some(version) = self.shown_version(body, &of.ledger)?
+        let of = signing.shown.of.entry(source).or_insert_with(|| Of {
+            log: body.log,
+            versions: Vec::new(),
+        });
+        if of.log == body.log
+            && let Some(version) = self.shown_version(body)?
         {
             let described = self.described.of(body)?;
             let columns = columns(body, described, |name| signing.shows(source, name));
@@ -93,25 +87,56 @@ impl Connection {
         Ok(())
     }
 
-    /// The current state of a log. All versions of a source are proven against the same root.
-    fn shown_ledger(&self, log: u32) -> Result<Ledger, Failure> {
-        let origin = self.ledger_origin(log)?;
-        let ledger = self.with_log(log, |log| {
+    /// Proves the versions of a source, all against the same root.
+    ///
+    /// Versions that somebody has read have committed, so they are on disk, and so is what came
+    /// before them in the log. More than that is not signed unless it is settled: a crash would
+    /// take it away, and the log would seem to have been changed.
+    fn prove(&self, of: &mut Of) -> Result<Ledger, Failure> {
+        let origin = self.ledger_origin(of.log)?;
+        let last = of.versions.iter().map(|version| version.index).max();
+        let ledger = self.with_log(of.log, |log| {
+            let size = last.map_or(0, |last| last + 1).max(log.settled());
+            let range = |_| fail::internal("a log has no such size");
+            for version in &mut of.versions {
+                let proof = tree::prove_inclusion(&log.tree, version.index, size);
+                version.path = proof.map_err(range)?.path;
+            }
             Ok(Ledger {
                 origin,
-                size: log.size(),
-                root: log.tree.root(),
+                size,
+                root: tree::root(&log.tree, size).map_err(range)?,
             })
         })?;
         Ok(ledger)
     }
 
-    /// The version, if it agrees with the log.
-    fn shown_version(
+    /// Proves the versions of the sources for which every row shows one: their ledgers, and the
+    /// versions row by row.
+    pub(super) fn proven(
         &self,
-        body: &body::LedgerRow<'_>,
-        ledger: &Ledger,
-    ) -> Result<Option<Version>, Failure> {
+        mut shown: Sources,
+        rows: u64,
+    ) -> Result<(Vec<Ledger>, Vec<Version>), Failure> {
+        let mut whole: Vec<&mut Of> = shown.whole_mut(rows).collect();
+        let ledgers = whole.iter_mut().map(|of| self.prove(of));
+        let ledgers = ledgers.collect::<Result<Vec<_>, _>>()?;
+        let mut columns: Vec<_> = whole
+            .into_iter()
+            .map(|of| std::mem::take(&mut of.versions).into_iter())
+            .collect();
+        let rows = columns.first().map_or(0, ExactSizeIterator::len);
+        let row = |_| {
+            columns
+                .iter_mut()
+                .filter_map(Iterator::next)
+                .collect::<Vec<_>>()
+        };
+        Ok((ledgers, (0..rows).flat_map(row).collect()))
+    }
+
+    /// The version, if it agrees with the log.
+    fn shown_version(&self, body: &body::LedgerRow<'_>) -> Result<Option<Version>, Failure> {
         // A value that no longer exists does not agree either.
         let Ok(row) = self.ledger_hash(body, false) else {
             return Ok(None);
@@ -120,7 +145,7 @@ impl Connection {
         let names = &self.described.of(body)?.names;
         let version = self.with_log(body.log, |log| {
             let known = log.versions.get(&body.sn).filter(|_| log.is_of(names));
-            let Some(known) = known.filter(|v| v.index < ledger.size && !log.is_erased(v)) else {
+            let Some(known) = known.filter(|version| !log.is_erased(version)) else {
                 return Ok(None);
             };
             let entry = log.bytes(store, known.index)?;
@@ -128,15 +153,12 @@ impl Connection {
             if !same || log.is_void(known.index) {
                 return Ok(None);
             }
-            let proof = tree::prove_inclusion(&log.tree, known.index, ledger.size);
             let ended = known.ended.is_some_and(|end| !log.is_doubtful(end));
             Ok(Some(Version {
                 index: known.index,
                 ended,
                 entry,
-                path: proof
-                    .map_err(|_| fail::internal("a log has no such size"))?
-                    .path,
+                path: Vec::new(),
             }))
         })?;
         Ok(version)
@@ -144,7 +166,7 @@ impl Connection {
 }
 
 impl Sources {
-    /// Starts a row. Returns the size of its versions.
+    /// Starts a row. Returns the size of its versions, with about that of their proofs.
     pub fn row(&mut self, row: u64) -> usize {
         let next = row.saturating_add(1).saturating_mul(SOURCES);
         let rest = self.waiting.split_off(&next);
@@ -155,7 +177,8 @@ impl Sources {
             let source = u8::try_from(number % SOURCES).unwrap_or(0);
             let of = self.of.get_mut(&source).filter(|_| number / SOURCES == row);
             if let Some(of) = of {
-                bytes += proven.version.entry.len() + proven.version.path.len() * size_of::<Hash>();
+                let path = proven.version.index.max(1).ilog2() as usize + 1;
+                bytes += proven.version.entry.len() + path * size_of::<Hash>();
                 of.versions.push(proven.version);
                 self.current.insert(source, proven.columns);
             }
@@ -169,31 +192,21 @@ impl Sources {
         Some(Shows(columns.get(column)))
     }
 
-    /// Sources for which every row shows a version.
-    fn whole(&self, rows: u64) -> impl Iterator<Item = (u8, &Of)> {
-        let whole = move |of: &Of| rows > 0 && of.versions.len() as u64 == rows;
-        self.of
-            .iter()
-            .map(|(source, of)| (*source, of))
-            .filter(move |(_, of)| whole(of))
-    }
-
-    /// Position of a source among these.
+    /// Position of a source among those for which every row shows a version.
     pub fn place(&self, source: u8, rows: u64) -> Option<usize> {
-        self.whole(rows).position(|(other, _)| other == source)
+        let mut whole = self.of.iter().filter(|(_, of)| of.is_whole(rows));
+        whole.position(|(other, _)| *other == source)
     }
 
-    /// Their ledgers, and the versions row by row.
-    pub fn finish(&self, rows: u64, ledgers: &mut Vec<Ledger>) -> Vec<Version> {
-        let whole: Vec<&Of> = self.whole(rows).map(|(_, of)| of).collect();
-        ledgers.extend(whole.iter().map(|of| of.ledger.clone()));
-        let row = |row: usize| {
-            whole
-                .iter()
-                .filter_map(move |of| of.versions.get(row).cloned())
-        };
-        let rows = whole.first().map_or(0, |of| of.versions.len());
-        (0..rows).flat_map(row).collect()
+    /// These sources.
+    fn whole_mut(&mut self, rows: u64) -> impl Iterator<Item = &mut Of> {
+        self.of.values_mut().filter(move |of| of.is_whole(rows))
+    }
+}
+
+impl Of {
+    fn is_whole(&self, rows: u64) -> bool {
+        rows > 0 && self.versions.len() as u64 == rows
     }
 }
 

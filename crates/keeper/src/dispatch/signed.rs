@@ -173,7 +173,8 @@ impl Connection {
         let label = signing.label;
         self.authorise(label, family::SHOW)?;
         let mut header = header(&signing, &client.name)?;
-        let versions = signing.shown.finish(header.rows, &mut header.ledgers);
+        let (ledgers, versions) = self.proven(signing.shown, header.rows)?;
+        header.ledgers = ledgers;
         header.evidence = self.keeper.zone.signing()?.to_vec();
         let failed = |e: ledger::Error| fail::internal("signing failed").detail(e.to_string());
         let mut seed = [0; SEED_BYTES];
