@@ -185,9 +185,14 @@ impl Log {
         self.partition
     }
 
+    /// Number of entries that no crash takes away. At a standby that is all of them.
+    pub fn kept(&self) -> u64 {
+        self.logged.kept().min(self.size())
+    }
+
     /// Number of entries before the first whose transaction may be running, or that may be lost.
     pub fn settled(&self) -> u64 {
-        self.running().min(self.logged.kept())
+        self.running().min(self.kept())
     }
 
     /// The bytes of an entry.

@@ -44,7 +44,7 @@ pub(super) struct Walk {
     log: u32,
     size: u64,
     /// So many entries the report signs: those that no crash takes away.
-    settled: u64,
+    kept: u64,
     /// Versions before this entry may come without their columns.
     since: u64,
     seen: HashSet<u64>,
@@ -336,7 +336,7 @@ impl Connection {
             let mut walk = Walk {
                 log: body.log,
                 size: log.size(),
-                settled: log.settled(),
+                kept: log.kept(),
                 since: body.since,
                 seen: HashSet::new(),
                 running: HashSet::new(),
@@ -435,15 +435,15 @@ impl Connection {
         let report = self.with_log(walk.log, |log| {
             let (unconfirmed, erased) = missing(log, &mut walk);
             walk.findings.sort_unstable_by_key(|finding| finding.sn);
-            let wanted = 1..=walk.settled;
+            let wanted = 1..=walk.kept;
             let proof = wanted.contains(&body.old).then(|| {
-                let proof = tree::prove_consistency(&log.tree, body.old, walk.settled);
+                let proof = tree::prove_consistency(&log.tree, body.old, walk.kept);
                 proof.map_err(|_| fail::internal("a log has no such size"))
             });
             Ok(Report {
                 log: origin,
-                size: walk.settled,
-                root: tree::root(&log.tree, walk.settled)
+                size: walk.kept,
+                root: tree::root(&log.tree, walk.kept)
                     .map_err(|_| fail::internal("a log has no root"))?,
                 time: now(),
                 began: log.began,
@@ -492,7 +492,7 @@ impl Connection {
             // No more than is asked for of what a crash may take away.
             let size = proven
                 .map_or(0, |version| version.index + 1)
-                .max(log.settled());
+                .max(log.kept());
             let range = |_| Error::new(b"22023", "confide: the log has no such size");
             let checkpoint = Checkpoint {
                 origin,

@@ -90,13 +90,13 @@ impl Connection {
     /// Proves the versions of a source, all against the same root.
     ///
     /// Versions that somebody has read have committed, so they are on disk, and so is what came
-    /// before them in the log. More than that is not signed unless it is settled: a crash would
-    /// take it away, and the log would seem to have been changed.
+    /// before them in the log. Nothing else is signed that a crash may take away: the log would
+    /// seem to have been changed.
     fn prove(&self, of: &mut Of) -> Result<Ledger, Failure> {
         let origin = self.ledger_origin(of.log)?;
         let last = of.versions.iter().map(|version| version.index).max();
         let ledger = self.with_log(of.log, |log| {
-            let size = last.map_or(0, |last| last + 1).max(log.settled());
+            let size = last.map_or(0, |last| last + 1).max(log.kept());
             let range = |_| fail::internal("a log has no such size");
             for version in &mut of.versions {
                 let proof = tree::prove_inclusion(&log.tree, version.index, size);
