@@ -27,3 +27,23 @@ class Off:
     def __exit__(self, *_):
         for table, name in self.types.items():
             self.type_of(table, name)
+
+
+def make_bond(app) -> None:
+    """A ledger table with protected columns and forty rows."""
+    app.execute(
+        "CREATE TABLE bond (id int, what enc_text, price enc_numeric(9,2), note text)"
+        " WITH (confide.ledger = on)"
+    )
+    app.execute("INSERT INTO bond SELECT n, 'bond ' || n, n FROM generate_series(1, 40) n")
+
+
+def change(connection, number: int) -> None:
+    """Gives a bond another version; no protected value changes."""
+    connection.execute("UPDATE bond SET note = 'changed' WHERE id = %s", (number,))
+
+
+def unresolved(connection) -> int:
+    """How many identifiers of the bonds' history have no value."""
+    sql = "SELECT sum(unresolved) FROM confide.verify('bond_history')"
+    return connection.execute(sql).fetchone()[0]

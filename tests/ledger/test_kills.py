@@ -13,6 +13,7 @@ from functools import partial
 
 import psycopg
 import pytest
+from ledgers import change, make_bond, unresolved
 from waiting import standing_still, stopped_backend, until, until_waits
 
 CYCLES = int(os.environ.get("CONFIDE_CYCLES", "3"))
@@ -21,21 +22,8 @@ SEED = int(os.environ.get("CONFIDE_SEED", "0")) or random.randrange(1, 1 << 32)
 
 @pytest.fixture
 def bond(app):
-    app.execute(
-        "CREATE TABLE bond (id int, what enc_text, price enc_numeric(9,2), note text)"
-        " WITH (confide.ledger = on)"
-    )
-    app.execute("INSERT INTO bond SELECT n, 'bond ' || n, n FROM generate_series(1, 40) n")
+    make_bond(app)
     return app
-
-
-def unresolved(connection) -> int:
-    sql = "SELECT sum(unresolved) FROM confide.verify('bond_history')"
-    return connection.execute(sql).fetchone()[0]
-
-
-def change(connection, number: int) -> None:
-    connection.execute("UPDATE bond SET note = 'changed' WHERE id = %s", (number,))
 
 
 def fails(act, *arguments) -> None:
@@ -163,9 +151,8 @@ def test_signed_before(stack, apps, dba, auditor, tmp_path):
         with apps.connect() as other:
             auditor.app = other
             early = auditor.note("bond", "n")
-            shown = other.execute("SELECT id FROM bond WHERE id = 7 WITH SIGNATURE 'n'").fetchone()[
-                0
-            ]
+            query = "SELECT id FROM bond WHERE id = 7 WITH SIGNATURE 'n'"
+            (shown,) = other.execute(query).fetchone()
             digest = tmp_path / "digest"
             digest.write_text(
                 other.execute("SELECT confide.ledger_checkpoint('bond')").fetchone()[0]

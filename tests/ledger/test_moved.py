@@ -6,6 +6,7 @@ value, or somebody else's."""
 import psycopg
 import pytest
 from garbage import vacuumed
+from ledgers import change, make_bond, unresolved
 
 VERSIONS = "SELECT id, what, price FROM bond_history ORDER BY valid_to, id"
 
@@ -13,11 +14,7 @@ VERSIONS = "SELECT id, what, price FROM bond_history ORDER BY valid_to, id"
 @pytest.fixture
 def bond(stack, app, dba):
     dba.execute("GRANT pg_monitor TO app")
-    app.execute(
-        "CREATE TABLE bond (id int, what enc_text, price enc_numeric(9,2), note text)"
-        " WITH (confide.ledger = on)"
-    )
-    app.execute("INSERT INTO bond SELECT n, 'bond ' || n, n FROM generate_series(1, 40) n")
+    make_bond(app)
     yield app
     with stack.connect_dba() as dba:
         dba.execute("REVOKE pg_monitor FROM app")
@@ -27,15 +24,6 @@ def moved(connection) -> int:
     sql = "SELECT value FROM confide.confide_stat_keeper WHERE name = 'session.messages.LedgerMove'"
     found = connection.execute(sql).fetchone()
     return int(found[0]) if found else 0
-
-
-def unresolved(connection) -> int:
-    sql = "SELECT sum(unresolved) FROM confide.verify('bond_history')"
-    return connection.execute(sql).fetchone()[0]
-
-
-def change(connection, number: int) -> None:
-    connection.execute("UPDATE bond SET note = 'changed' WHERE id = %s", (number,))
 
 
 def versions(*numbers: int) -> list[tuple]:
