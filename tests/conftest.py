@@ -10,10 +10,17 @@ from pathlib import Path
 
 import pytest
 from leftovers import differences, reset, state
+from progress import Progress
 from stack import PG_BIN, Stack
 
 STACK = pytest.StashKey[Stack]()
 STATE = pytest.StashKey[Counter]()  # as the last file has left the stack
+
+
+def pytest_sessionstart(session):
+    plugins = session.config.pluginmanager
+    if not hasattr(session.config, "workerinput"):
+        plugins.register(Progress(plugins.get_plugin("terminalreporter")))
 
 
 @pytest.fixture(scope="session")

@@ -196,3 +196,37 @@ def test_statistics_replaced_while_a_query_is_planned(stack, app, dba, second):
         dba.execute("SELECT pg_advisory_unlock(1900)")
         assert counted.result() == (10,)
         assert collected.result() > 0
+
+
+SLOW = """
+CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS
+    'BEGIN PERFORM pg_advisory_xact_lock(1901); RETURN NEW; END';
+CREATE TRIGGER slow BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION slow()"""
+
+
+def test_vacuum_waits_once(stack, app, dba):
+    """A row is on its way into a table for long, and VACUUM has other tables and what dropped ones
+    have left to collect. Right: it gives up all of that after it has waited once. Bug: it waits
+    for each, for hours if many tables were dropped."""
+    for table in "t", "w", "gone", "lost":
+        app.execute(f"CREATE TABLE {table} (id int, v enc_int4)")
+        app.execute(f"INSERT INTO {table} SELECT g, g FROM generate_series(1, 100) g")
+    app.execute("DROP TABLE gone, lost")
+    dba.execute(SLOW)
+    dba.execute("SET confide.gc_threshold = 0")
+    dba.execute("SELECT pg_advisory_lock(1901)")
+    waits = "SELECT relid FROM confide.confide_stat_progress_gc"
+    waited = set()
+    with ThreadPoolExecutor(2) as pool:
+        updated = pool.submit(app.execute, "UPDATE t SET v = v + 1")
+        until_waits(stack, app, "advisory")
+        vacuumed = pool.submit(dba.execute, "VACUUM w, t")
+        try:
+            with stack.connect_dba() as watch:
+                while not vacuumed.done():
+                    waited.update(watch.execute(waits).fetchall())
+        finally:
+            dba.execute("SELECT pg_advisory_unlock(1901)")
+        updated.result()
+        vacuumed.result()
+    assert waited == set(dba.execute("SELECT 'w'::regclass::oid").fetchall())

@@ -10,6 +10,7 @@
 
 #include "access/genam.h"
 #include "access/table.h"
+#include "access/xact.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_database.h"
 #include "session/channel.h"
@@ -82,14 +83,18 @@ typedef void (*OrphanSink) (void *arg, Oid relation, const CfdCollected *collect
  * TRUNCATE that commits at this moment is visible. Once we hold the lock,
  * nobody can create or drop the relation, and the second check, with a
  * snapshot, sees it if it exists.
+ *
+ * What postpones the collection of one, after a wait, postpones that of all
+ * others: so it ends there.
  */
 static void
 collect_orphans(OrphanSink sink, void *arg)
 {
 	int			count;
 	uint32	   *relations = cfd_listed_in_keeper(MyDatabaseId, &count);
+	bool		postponed = false;
 
-	for (int i = 0; i < count; i++)
+	for (int i = 0; i < count && !postponed; i++)
 	{
 		CfdCollected collected;
 		bool		exists;
@@ -102,6 +107,7 @@ collect_orphans(OrphanSink sink, void *arg)
 		if (!exists)
 			collected = cfd_collect_orphans(relations[i]);
 		UnlockRelationOid(relations[i], ShareUpdateExclusiveLock);
+		postponed = !exists && collected.postponed != NULL;
 		if (!exists && sink != NULL)
 			sink(arg, relations[i], &collected);
 	}
@@ -176,23 +182,36 @@ live_rows(Relation table)
 	return entry != NULL ? CFD_LIVE_TUPLES(entry) : -1;
 }
 
+/*
+ * What postpones the collection of a table, after a wait, postpones that of
+ * all others, and of what dropped ones have left: so a VACUUM of many tables
+ * waits once.
+ */
 void
 cfd_vacuum_garbage(Relation table, struct VacuumParams *params, BufferAccessStrategy strategy)
 {
+	static TimestampTz postponed_in = 0;	/* start of a statement */
 	int			level = (params->options & VACOPT_VERBOSE) != 0 ? INFO : DEBUG1;
-	CfdCollected result;
+	TimestampTz statement = GetCurrentStatementStartTimestamp();
+	CfdCollected result = {0};
 
 	if (!cfd_gc_enabled || params->is_wraparound || !cfd_holds_fids(cfd_columns(table)) || !cfd_vacuum_reach_keeper(level))
 		return;
-	result = cfd_collect(table, strategy, live_rows(table));
+	if (postponed_in == statement)
+		result.postponed = "that of an earlier table has waited in vain";
+	else
+		result = cfd_collect(table, strategy, live_rows(table));
 	if (result.postponed != NULL)
+	{
+		postponed_in = statement;
 		ereport(level,
 				(errmsg("garbage of \"%s\" in Confide's keeper is not collected now: %s",
 						RelationGetRelationName(table), result.postponed)));
-	else
-		ereport(level,
-				(errmsg("garbage of \"%s\" in Confide's keeper: " INT64_FORMAT " identifiers found, " INT64_FORMAT " values freed",
-						RelationGetRelationName(table), result.found, result.swept)));
+		return;
+	}
+	ereport(level,
+			(errmsg("garbage of \"%s\" in Confide's keeper: " INT64_FORMAT " identifiers found, " INT64_FORMAT " values freed",
+					RelationGetRelationName(table), result.found, result.swept)));
 	collect_orphans(NULL, NULL);
 	collect_databases(NULL, NULL);
 }
