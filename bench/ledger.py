@@ -15,7 +15,7 @@ the machine does than the time. Waits: how many answers of the keeper a statemen
 do not depend on the machine. What a ledger costs is compared with the same way to the server: the
 proxy or the client library.
 
-Parameters: ROWS, ROUNDS, STATEMENTS (in a round), SIGNED, SIZES; CLIENTS, TURNS, SECONDS, W of
+Parameters: SETTINGS; ROWS, ROUNDS, STATEMENTS (in a round), SIGNED, SIZES; CLIENTS, TURNS, SECONDS, W of
 TPC-C.
 """
 
@@ -289,7 +289,7 @@ def main() -> None:
     given = {"ROWS": ROWS, "ROUNDS": ROUNDS, "STATEMENTS": STATEMENTS, "SIGNED": SIGNED}
     given |= {"SIZES": SIZES, "CLIENTS": CLIENTS, "W": WAREHOUSES}
     given |= {"TURNS": TURNS, "SECONDS": SECONDS}
-    report = Report("ledger", given | servers.SETTINGS)
+    report = Report(f"ledger{servers.SUFFIX}", given | servers.SETTINGS)
     with servers.running() as stack:
         measured(stack, report.results)
     report.results["proofs"] = proofs()
