@@ -15,8 +15,8 @@ the machine does than the time. Waits: how many answers of the keeper a statemen
 do not depend on the machine. What a ledger costs is compared with the same way to the server: the
 proxy or the client library.
 
-Parameters: SETTINGS; ROWS, ROUNDS, STATEMENTS (in a round), SIGNED, SIZES; CLIENTS, TURNS, SECONDS, W of
-TPC-C.
+Parameters: SETTINGS; ROWS, ROUNDS, STATEMENTS (in a round), SIGNED, SIZES; CLIENTS, TURNS, SECONDS,
+W of TPC-C.
 """
 
 import json
