@@ -3,9 +3,10 @@ what all processes do. So a run that is ended from outside has named what it wai
 
 Only for the process that prints; pytest-xdist gives it the reports of its workers."""
 
-import subprocess
 import threading
 import time
+from contextlib import suppress
+from pathlib import Path
 
 LONG = 300  # seconds
 
@@ -13,7 +14,7 @@ LONG = 300  # seconds
 class Progress:
     def __init__(self, terminal):
         self.terminal = terminal
-        self.told: dict[str, float] = {}  # when a test that runs began, or was told last
+        self.running: dict[str, float] = {}  # since when
         self.ended = threading.Event()
         threading.Thread(target=self.watch, daemon=True).start()
 
@@ -23,10 +24,10 @@ class Progress:
         self.terminal.flush()
 
     def pytest_runtest_logstart(self, nodeid):
-        self.told[nodeid] = time.monotonic()
+        self.running[nodeid] = time.monotonic()
 
     def pytest_runtest_logfinish(self, nodeid):
-        self.told.pop(nodeid, None)
+        self.running.pop(nodeid, None)
 
     def pytest_runtest_logreport(self, report):
         if report.failed:
@@ -36,14 +37,22 @@ class Progress:
         self.ended.set()
 
     def watch(self) -> None:
+        told: dict[str, int] = {}
         while not self.ended.wait(1):
-            for nodeid, told in list(self.told.items()):
-                if time.monotonic() > told + LONG and self.told.pop(nodeid, None):
-                    self.told[nodeid] = time.monotonic()
-                    self.say(f"{nodeid}: not ended after {LONG} s\n{processes()}")
+            for nodeid, since in list(self.running.items()):
+                times = int((time.monotonic() - since) / LONG)
+                if times > told.get(nodeid, 0):
+                    told[nodeid] = times
+                    self.say(f"{nodeid}: not ended after {times * LONG} s\n{processes()}")
 
 
 def processes() -> str:
-    """All processes but the kernel's, and what each waits for there."""
-    command = ["ps", "--ppid", "2", "-p", "2", "--deselect", "-o", "pid,etimes,stat,wchan:20,args"]
-    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    """All processes but the kernel's: what each waits for in the kernel, and its arguments."""
+    lines = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended
+            arguments = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode("latin-1")
+            waits = (process / "wchan").read_text()
+            if arguments:
+                lines.append(f"{process.name:>8} {waits:24.24} {arguments}")
+    return "\n".join(line[:160] for line in lines)
