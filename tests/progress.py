@@ -1,7 +1,8 @@
 """What is told of a run while it goes on: failures at once, whole, and tests that take long, with
 what all processes do. So a run that is ended from outside has named what it waited for.
 
-Only for the process that prints; pytest-xdist gives it the reports of its workers."""
+Only for the process that prints; pytest-xdist gives it the reports of its workers. Without
+workers nothing is told of long tests: pytest captures what is written while a test runs."""
 
 import threading
 import time
