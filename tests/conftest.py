@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 import tomllib
 from collections import Counter
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -73,30 +74,39 @@ def schema(stack, request):
         connection.execute(f'DROP SCHEMA "{name}" CASCADE')
 
 
-def connected(connection, schema):
-    connection.execute(f'SET search_path = "{schema}"')
-    return connection
+@contextmanager
+def connected(connection, schema, stack):
+    """The connection, in the schema. A thread of a test that failed may wait with it forever: then
+    its backend is ended, so that the next tests run."""
+    with connection:
+        connection.execute(f'SET search_path = "{schema}"')
+        yield connection
+        if connection.lock.acquire(timeout=60):
+            connection.lock.release()
+            return
+        with stack.connect_dba() as dba:
+            dba.execute("SELECT pg_terminate_backend(%s)", [connection.info.backend_pid])
 
 
 @pytest.fixture
 def app(stack, schema):
     """The application's connection, through the proxy, in the test's schema."""
-    with stack.connect_app() as connection:
-        yield connected(connection, schema)
+    with connected(stack.connect_app(), schema, stack) as connection:
+        yield connection
 
 
 @pytest.fixture
 def dba(stack, app, schema):
     """The superuser's connection, straight to PostgreSQL, in the same schema."""
-    with stack.connect_dba() as connection:
-        yield connected(connection, schema)
+    with connected(stack.connect_dba(), schema, stack) as connection:
+        yield connection
 
 
 @pytest.fixture
 def second(stack, app, schema):
     """Another connection of the application in the same schema."""
-    with stack.connect_app() as connection:
-        yield connected(connection, schema)
+    with connected(stack.connect_app(), schema, stack) as connection:
+        yield connection
 
 
 @pytest.fixture
