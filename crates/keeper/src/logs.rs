@@ -12,6 +12,7 @@
 
 mod admit;
 mod logged;
+mod versions;
 
 use crate::fail;
 use contract::{Fid, TypeCode};
@@ -24,6 +25,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use store::{Scalar, Store};
 use values::{Error, Value};
+pub use versions::Version;
+use versions::Versions;
 
 /// All logs that have been used since the keeper's start.
 #[derive(Default)]
@@ -59,17 +62,6 @@ pub struct Group {
     pub count: u64,
 }
 
-/// A row version.
-#[derive(Clone, Copy, Debug)]
-pub struct Version {
-    /// The entry that says what was written.
-    pub index: u64,
-    /// The entry that ended it.
-    pub ended: Option<u64>,
-    /// The entry that erased it.
-    pub erased: Option<u64>,
-}
-
 /// Groups by their first entries, with their lengths.
 type Groups = BTreeMap<u64, u64>;
 
@@ -85,7 +77,7 @@ pub struct Log {
     /// How many logs of tables of this name there were before.
     pub before: u64,
     /// Row versions by number.
-    pub versions: HashMap<u64, Version>,
+    pub versions: Versions,
     /// Versions in doubt whose numbers were given again: their numbers and entries.
     pub replaced: Vec<(u64, u64)>,
     /// None of them has a greater number.
@@ -161,7 +153,7 @@ impl Log {
             names: String::new(),
             began: 0,
             before: 0,
-            versions: HashMap::new(),
+            versions: Versions::default(),
             replaced: Vec::new(),
             greatest: 0,
             sealed: i64::MIN,
@@ -247,11 +239,7 @@ impl Log {
         let index = self.size();
         self.tree.push(Entry::leaf(bytes));
         self.sealed = self.sealed.max(entry.sealed);
-        let end = |version: Option<&mut Version>| {
-            if let Some(version) = version {
-                version.ended = Some(index);
-            }
-        };
+        let end = |version: &mut Version| version.ended = Some(index);
         match entry.kind {
             Kind::Begin => {
                 self.names.clone_from(&entry.names);
@@ -261,14 +249,13 @@ impl Log {
             }
             Kind::Write => {
                 self.add(entry.sn, index, None);
-                end(self.versions.get_mut(&entry.other));
+                self.versions.change(entry.other, end);
             }
             Kind::Restore => self.add(entry.sn, index, Some(index)),
-            Kind::End => end(self.versions.get_mut(&entry.sn)),
+            Kind::End => self.versions.change(entry.sn, end),
             Kind::Erase => {
-                if let Some(version) = self.versions.get_mut(&entry.sn) {
-                    version.erased = Some(index);
-                }
+                let erase = |version: &mut Version| version.erased = Some(index);
+                self.versions.change(entry.sn, erase);
             }
             Kind::Void => {
                 self.open.remove(&entry.sn);
@@ -324,14 +311,12 @@ impl Log {
                 Kind::Write => entry.other,
                 _ => entry.sn,
             };
-            if let Some(version) = self.versions.get_mut(&of) {
-                match entry.kind {
-                    Kind::Erase if version.erased == Some(index) => version.erased = None,
-                    Kind::Erase => {}
-                    _ if version.ended == Some(index) => version.ended = None,
-                    _ => {}
-                }
-            }
+            self.versions.change(of, |version| match entry.kind {
+                Kind::Erase if version.erased == Some(index) => version.erased = None,
+                Kind::Erase => {}
+                _ if version.ended == Some(index) => version.ended = None,
+                _ => {}
+            });
         }
         Ok(())
     }
@@ -342,7 +327,7 @@ impl Log {
             return 0;
         }
         let later = self.versions.iter().filter(|(_, v)| v.index >= entry);
-        later.map(|(sn, _)| *sn).min().unwrap_or(u64::MAX)
+        later.map(|(sn, _)| sn).next().unwrap_or(u64::MAX)
     }
 
     /// Whether an entry's transaction was rolled back.

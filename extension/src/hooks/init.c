@@ -17,6 +17,7 @@
 #include "index/remembered.h"
 #include "index/search.h"
 #include "known/known.h"
+#include "ledger/ledger.h"
 #include "schema/schema.h"
 #include "soft/soft.h"
 #include "session/arena.h"
@@ -54,6 +55,7 @@ shmem_request(void)
 	cfd_pins_request_shmem();
 	cfd_schema_request_shmem();
 	cfd_kept_request_shmem();
+	cfd_numbers_request_shmem();
 }
 
 static void
@@ -66,6 +68,7 @@ shmem_startup(void)
 	cfd_pins_init_shmem();
 	cfd_schema_init_shmem();
 	cfd_kept_init_shmem();
+	cfd_numbers_init_shmem();
 }
 
 static void

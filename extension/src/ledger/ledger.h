@@ -84,6 +84,11 @@ typedef struct CfdDescribed
 /* `relation` is the table or its history: the columns are its. */
 extern CfdDescribed *cfd_ledger_describe(Relation table, Relation relation);
 
+/* numbers.c: a number that no version in this database has had. */
+extern int64 cfd_ledger_new_number(void);
+extern void cfd_numbers_request_shmem(void);
+extern void cfd_numbers_init_shmem(void);
+
 /* message.c: sends a row version. */
 extern void cfd_ledger_send(Relation table, Relation relation, TupleTableSlot *slot, CfdWireLedgerRow *head);
 /* Sends a message without columns. */

@@ -12,9 +12,6 @@
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "access/tableam.h"
-#include "catalog/namespace.h"
-#include "catalog/pg_class.h"
-#include "commands/sequence.h"
 #include "ledger/ledger.h"
 #include "session/channel.h"
 #include "session/ticket.h"
@@ -78,17 +75,6 @@ is_history(Relation relation)
 	return cfd_columns(relation)->ledger.role == CFD_LEDGER_HISTORY;
 }
 
-/* Returns a number that no version in this database has had. */
-static int64
-next_number(void)
-{
-	static Oid	sequence = InvalidOid;
-
-	if (!OidIsValid(sequence) || get_rel_relkind(sequence) != RELKIND_SEQUENCE)
-		sequence = get_relname_relid("ledger_numbers", get_namespace_oid("confide", false));
-	return nextval_internal(sequence, false);
-}
-
 CfdLedgerBefore
 cfd_ledger_before(Relation relation, ItemPointer old)
 {
@@ -141,7 +127,7 @@ stamp(Relation relation, TupleTableSlot *slot, TimestampTz time, Datum by)
 	ItemPointerData tid;
 
 	slot_getallattrs(slot);
-	slot->tts_values[at.sn] = Int64GetDatum(next_number());
+	slot->tts_values[at.sn] = Int64GetDatum(cfd_ledger_new_number());
 	slot->tts_isnull[at.sn] = false;
 	if (at.role == CFD_LEDGER_TABLE)
 	{

@@ -87,7 +87,9 @@ cfd_ledger_principal(void)
 	const char *answer;
 	uint32		length;
 
-	cfd_begin();
+	/* A transaction that has written already fails if the channel is another one now. */
+	if (done == 0)
+		cfd_begin();
 	if (of == cfd_channel.generation && name[0] != '\0')
 		return name;
 	answer = cfd_call(CFD_KIND_LEDGER_WHO, NULL, 0, NULL, 0, &length);

@@ -345,7 +345,7 @@ impl Connection {
                 findings: Vec::new(),
                 more: 0,
             };
-            for version in log.versions.values() {
+            for (_, version) in log.versions.iter() {
                 let entries = [Some(version.index), version.ended, version.erased];
                 let open = entries.into_iter().flatten().filter(|e| log.is_open(*e));
                 walk.running.extend(open);
@@ -376,7 +376,7 @@ impl Connection {
         };
         let store = &self.keeper.store;
         let found = self.with_log(body.log, |log| {
-            let Some(version) = log.versions.get(&body.sn) else {
+            let Some(version) = log.versions.get(body.sn) else {
                 return Ok(Some(What::Inserted));
             };
             if !walk.seen.insert(body.sn) {
@@ -487,7 +487,7 @@ impl Connection {
         let store = &self.keeper.store;
         let key = &self.keeper.keys.signing;
         let text = self.with_log(body.log, |log| {
-            let proven = log.versions.get(&body.number);
+            let proven = log.versions.get(body.number);
             let proven = proven.filter(|_| body.what == INCLUSION);
             // No more than is asked for of what a crash may take away.
             let size = proven
@@ -542,21 +542,20 @@ fn put_hashes(text: &mut String, hashes: &[Hash]) {
 /// number, whatever the database says: who has a receipt for it must find out.
 fn missing(log: &Log, walk: &mut Walk) -> (Vec<u64>, u64) {
     let (mut unconfirmed, mut removed, mut erased) = (Vec::new(), Vec::new(), 0);
-    for (sn, version) in &log.versions {
+    for (sn, version) in log.versions.iter() {
         let index = version.index;
-        if index >= walk.size || walk.seen.contains(sn) || walk.running.contains(&index) {
+        if index >= walk.size || walk.seen.contains(&sn) || walk.running.contains(&index) {
             continue;
         }
         match () {
             () if version.erased.is_some() => erased += 1,
             () if log.is_void(index) => {}
-            () if log.is_doubtful(index) => unconfirmed.push(*sn),
-            () => removed.push(*sn),
+            () if log.is_doubtful(index) => unconfirmed.push(sn),
+            () => removed.push(sn),
         }
     }
     let replaced = log.replaced.iter().filter(|(_, index)| *index < walk.size);
     unconfirmed.extend(replaced.map(|(sn, _)| *sn));
-    removed.sort_unstable();
     removed.iter().for_each(|sn| walk.found(*sn, What::Removed));
     unconfirmed.sort_unstable();
     (unconfirmed, erased)

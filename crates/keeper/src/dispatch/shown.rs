@@ -144,7 +144,7 @@ impl Connection {
         let store = &self.keeper.store;
         let names = &self.described.of(body)?.names;
         let version = self.with_log(body.log, |log| {
-            let known = log.versions.get(&body.sn).filter(|_| log.is_of(names));
+            let known = log.versions.get(body.sn).filter(|_| log.is_of(names));
             let Some(known) = known.filter(|version| !log.is_erased(version)) else {
                 return Ok(None);
             };

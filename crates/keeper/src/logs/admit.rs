@@ -53,22 +53,22 @@ impl Log {
     /// Whether a number is taken. PostgreSQL's sequence gives a number again if it has crashed,
     /// and lost the transaction that had it before.
     fn has(&self, sn: u64) -> bool {
-        let version = self.versions.get(&sn);
+        let version = self.versions.get(sn);
         version.is_some_and(|v| !self.is_void(v.index) && !self.is_doubtful(v.index))
     }
 
     /// Whether a version is there that nothing has ended.
     fn lives(&self, sn: u64) -> bool {
-        let version = self.versions.get(&sn);
+        let version = self.versions.get(sn);
         version.is_some_and(|v| {
-            let ended = self.happened(v.ended) || self.is_erased(v);
+            let ended = self.happened(v.ended) || self.is_erased(&v);
             !ended && !self.is_void(v.index)
         })
     }
 
     fn may_erase(&self, sn: u64) -> bool {
-        let version = self.versions.get(&sn);
-        version.is_some_and(|v| v.ended.is_some() && !self.is_erased(v))
+        let version = self.versions.get(sn);
+        version.is_some_and(|v| v.ended.is_some() && !self.is_erased(&v))
     }
 
     /// Whether a version was erased.
@@ -153,9 +153,9 @@ mod tests {
         let mut log = Log::new(1);
         (0..6).for_each(|sn| log.add(sn + 1, sn, None));
         let admits = |log: &Log, kind, sn, other| log.admit(&[&doing(kind, sn, other)]).is_ok();
-        log.versions.get_mut(&4).unwrap().ended = Some(7);
-        log.versions.get_mut(&5).unwrap().ended = Some(8);
-        log.versions.get_mut(&5).unwrap().erased = Some(9);
+        log.versions.change(4, |v| v.ended = Some(7));
+        log.versions.change(5, |v| v.ended = Some(8));
+        log.versions.change(5, |v| v.erased = Some(9));
         assert!(!admits(&log, Write, 2, 0) && !admits(&log, Write, 3, 0));
         assert!(!admits(&log, End, 4, 0) && !admits(&log, Erase, 5, 0));
         log.void.insert(1, 1);

@@ -94,7 +94,7 @@ const DAYS_MAX: i64 = 700_000;
 pub fn midnight(days: i64) -> Option<i64> {
     (-DAYS_MAX..=DAYS_MAX)
         .contains(&days)
-        .then_some(days * 86_400_000_000)
+        .then(|| days * 86_400_000_000)
 }
 
 /// The result of an operation on dates and days, if all of them are ordinary.
