@@ -1,6 +1,6 @@
 # The front door. Each target is a script of the same purpose in scripts/.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-ledger demo-maintenance reproduce image test-image up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-waits bench-parts bench-sysbench bench-pgbench bench-keys bench-families bench-ledger bench-recording bench-ablations bench-grants bench-instructions bench-docs torture fuzz-sql fuzz-families fuzz-channel compat package compat-postgres compat-versions test-versions mutants trusted-base clean
+.PHONY: help demo demo-ledger demo-maintenance reproduce image test-image up down check test attack lint generate bench-micro bench-tpch bench-durability bench-tpcc bench-waits bench-parts bench-sysbench bench-pgbench bench-keys bench-families bench-ledger bench-recording bench-ablations bench-grants bench-instructions bench-docs torture fuzz-sql fuzz-families fuzz-ledger fuzz-channel compat package compat-postgres compat-versions test-versions mutants trusted-base clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -80,6 +80,12 @@ fuzz-families: ## QUERIES random queries on each of the families rnd_, rnd_…(d
 	@scripts/build
 	@scripts/venv
 	@CONFIDE_QUERIES=$${QUERIES:-500} CONFIDE_SEED=$${SEED:-1} .venv/bin/pytest -q -s tests/fuzz/test_families.py
+
+fuzz-ledger: ## TRANSACTIONS random transactions on ledger tables of each kind: as on plain tables, with all versions in history and log; from SEED
+	@scripts/deps
+	@scripts/build
+	@scripts/venv
+	@CONFIDE_TRANSACTIONS=$${TRANSACTIONS:-300} CONFIDE_SEED=$${SEED:-1} .venv/bin/pytest -q -s tests/ledger/test_random.py
 
 fuzz-channel: ## a hostile backend: MESSAGES messages that have the form of the table, from SEED
 	@scripts/deps
