@@ -125,12 +125,13 @@ cfd_ledger_next(void)
 
 /*
  * Outside of a transaction block the commit follows at once, so the keeper is
- * woken for the first row: it deals with it meanwhile.
+ * woken for the first row: it deals with it meanwhile. Unless it has no CPU of
+ * its own, as spinning tells: then it would only interrupt us twice.
  */
 void
 cfd_ledger_row_sent(void)
 {
-	if (done == 1 && !IsTransactionBlock())
+	if (done == 1 && !IsTransactionBlock() && cfd_channel.spin_read.budget_ns > 0)
 		cfd_channel_publish_requests();
 }
 
@@ -160,6 +161,10 @@ static void
 lock_order(LOCKTAG *tag)
 {
 	SET_LOCKTAG_OBJECT(*tag, InvalidOid, AccessMethodRelationId, InvalidOid, 0);
+	if (LockAcquire(tag, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL)
+		return;
+	/* Meanwhile the keeper deals with what waits in the ring. Otherwise it is woken once for all. */
+	cfd_channel_publish_requests();
 	(void) LockAcquire(tag, ExclusiveLock, false, false);
 }
 
@@ -176,8 +181,6 @@ cfd_ledger_before_commit(void)
 	cfd_begin();
 	if (generation != cfd_channel.generation)
 		keeper_lost();
-	/* What waits in the ring can be dealt with before we have the lock. */
-	cfd_channel_publish_requests();
 	lock_order(&tag);
 	lost = cfd_state_entries_lost();
 	body.lost = *lost;
