@@ -25,6 +25,7 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
+from statistics import fmean
 
 import plots
 import processor
@@ -258,10 +259,6 @@ def proofs() -> list[dict]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def mean(values: list[float]) -> float:
-    return sum(values) / len(values)
-
-
 def compared(runs: Runs) -> dict:
     def middles(found: dict, middle) -> dict:
         entry = {kind: middle(times) for kind, times in found.items()}
@@ -271,7 +268,7 @@ def compared(runs: Runs) -> dict:
     # Processors are counted in steps as long as a round, which means even out.
     return {
         what: middles(kinds, median)
-        | {"processor": middles(runs.processor[what], mean), "runs": kinds}
+        | {"processor": middles(runs.processor[what], fmean), "runs": kinds}
         for what, kinds in runs.clock.items()
     }
 

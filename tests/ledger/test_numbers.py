@@ -45,7 +45,7 @@ def test_without_a_sequence(app):
         app.execute("SELECT lastval()")
 
 
-def test_of_other_roles(bond, dba, schema):
+def test_of_other_roles(bond):
     """Who may write to a table needs no right on the sequence, nor do they get one."""
     bond.execute("CREATE SEQUENCE ids")
     before = write(bond)

@@ -200,12 +200,12 @@ class Statements:
     def make_block(self) -> str:
         """What a part of a transaction did that an error undoes, without the client."""
         return (
-            f"DO $$ BEGIN {self.make_plain_update()};"
-            f" BEGIN {self.make_plain_update()}; PERFORM 1 / (n - n) FROM doc;"
-            f" EXCEPTION WHEN division_by_zero THEN NULL; END; {self.make_plain_update()}; END $$"
+            f"DO $$ BEGIN {self.make_seventh()};"
+            f" BEGIN {self.make_seventh()}; PERFORM 1 / (n - n) FROM doc;"
+            f" EXCEPTION WHEN division_by_zero THEN NULL; END; {self.make_seventh()}; END $$"
         )
 
-    def make_plain_update(self) -> str:
+    def make_seventh(self) -> str:
         return f"UPDATE doc SET n = n + 1, note = 'block' WHERE id % 7 = {self.rng.randrange(7)}"
 
     def make_read(self) -> str:

@@ -125,13 +125,13 @@ cfd_ledger_next(void)
 
 /*
  * Outside of a transaction block the commit follows at once, so the keeper is
- * woken for the first row: it deals with it meanwhile. Unless it has no CPU of
- * its own, as spinning tells: then it would only interrupt us twice.
+ * woken for the first row: it deals with it meanwhile. Without an idle CPU it
+ * would only interrupt us twice.
  */
 void
 cfd_ledger_row_sent(void)
 {
-	if (done == 1 && !IsTransactionBlock() && cfd_channel.spin_read.budget_ns > 0)
+	if (done == 1 && !IsTransactionBlock() && cfd_channel_has_idle_cpus())
 		cfd_channel_publish_requests();
 }
 

@@ -24,6 +24,8 @@ extern void cfd_channel_receive_answer(uint32 sequence, uint32 *length);
 extern void cfd_channel_keeper_is_gone(void);
 extern void cfd_channel_publish_requests(void);
 extern void cfd_channel_publish_answers(void);
+/* Whether a keeper that is woken runs beside us: spinning has paid off lately. */
+extern bool cfd_channel_has_idle_cpus(void);
 /*
  * Sleeps until look(arg) returns true or nothing more can arrive. The flags
  * tell the keeper what to wake us for: room in the request ring, or answers.

@@ -209,16 +209,21 @@ cfd_channel_publish_requests(void)
 		wake_keeper();
 }
 
+bool
+cfd_channel_has_idle_cpus(void)
+{
+	return ch.spin_read.budget_ns > 0;
+}
+
 /*
  * Publishes one-way messages. Waking a sleeping keeper costs two context
- * switches. If spinning has paid off lately, there are idle CPUs and the
- * keeper should start at once. Otherwise it finds the messages when it is
- * woken for one that is answered.
+ * switches. If there are idle CPUs, the keeper should start at once. Otherwise
+ * it finds the messages when it is woken for one that is answered.
  */
 static void
 publish_one_way(void)
 {
-	if (ch.spin_read.budget_ns > 0 || ch.requests.mine - ch.requests.announced > QUIET_BYTES)
+	if (cfd_channel_has_idle_cpus() || ch.requests.mine - ch.requests.announced > QUIET_BYTES)
 		cfd_channel_publish_requests();
 	else
 		cfd_ring_publish_quietly(&ch.requests, CFD_CONTROL_WRITTEN);
