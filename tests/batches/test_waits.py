@@ -168,3 +168,16 @@ def test_more_pairs_than_expected(tables):
     before = waits(tables)
     assert tables.execute(query).fetchone() == (150,)
     assert waits(tables) - before < 12, explained
+
+
+def test_an_index_made_later(tables):
+    """In a session that has written to the table before: rows are placed in the index without
+    comparing one by one."""
+    tables.execute("CREATE TABLE later (id int PRIMARY KEY, v enc_int4)")
+    tables.execute("INSERT INTO later SELECT g, (g * 7919) % 1009 FROM generate_series(1, 1000) g")
+    tables.execute("CREATE INDEX ON later (v)")
+    tables.execute("INSERT INTO later VALUES (2001, 6)")
+    before = waits(tables)
+    for number in range(2002, 2012):
+        tables.execute(f"INSERT INTO later VALUES ({number}, {number % 100})")
+    assert waits(tables) - before <= 12

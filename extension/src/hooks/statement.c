@@ -145,7 +145,7 @@ executor_start(QueryDesc *query, int eflags)
 	begin_outermost(query->plannedstmt->queryId);
 	cfd_delivery_statement();
 	cfd_recorded_statement(query);
-	cfd_ledger_uncompute(query->plannedstmt, &uncomputed);
+	cfd_ledger_uncompute(query, &uncomputed);
 	PG_TRY();
 	{
 		if (previous_start)
@@ -198,7 +198,7 @@ executor_run(QueryDesc *query, CFD_RUN_PARAMETERS)
 	shown = query->dest;
 	query->dest = IsParallelWorker() ? cfd_handover_receiver(query) : cfd_results_receiver(query);
 	held_back = query->dest != shown;
-	cfd_ledger_uncompute(query->plannedstmt, &uncomputed);
+	cfd_ledger_uncompute(query, &uncomputed);
 	cfd_statement_depth++;
 	cfd_sort_alike = alike || cfd_compares_abbreviations(query->planstate, NULL);
 	PG_TRY();

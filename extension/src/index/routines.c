@@ -29,6 +29,7 @@
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/tidbitmap.h"
+#include "value/promote.h"
 #include "value/types.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -185,19 +186,23 @@ cfd_search_plan(PlanState *plan)
 		search_plan(plan, NULL);
 }
 
+/* A new index makes the table's columns be loaded anew, and with them `plain_keys`. */
 void
 cfd_search_indexes(Relation table)
 {
 	List	   *indexes;
 	ListCell   *cell;
+	bool		plain = true;
 
-	if (!table->rd_rel->relhasindex)
+	if (!table->rd_rel->relhasindex || cfd_columns(table)->plain_keys)
 		return;
 	indexes = RelationGetIndexList(table);
 	foreach(cell, indexes)
 	{
 		Relation	index = RelationIdGetRelation(lfirst_oid(cell));
 
+		if (!RelationIsValid(index) || has_protected_key(index))
+			plain = false;
 		if (!RelationIsValid(index))
 			continue;
 		if (cfd_enable_index_search || cfd_index_derives(index))
@@ -205,4 +210,5 @@ cfd_search_indexes(Relation table)
 		RelationClose(index);
 	}
 	list_free(indexes);
+	((CfdColumns *) cfd_columns(table))->plain_keys = plain;
 }

@@ -61,6 +61,7 @@ walk(Relation table, Relation relation, Snapshot snapshot, CfdWireLedgerRow row,
 		CfdWireLedgerRow head = row;
 
 		CHECK_FOR_INTERRUPTS();
+		head.log = cfd_open_log(table);
 		head.number = cfd_ledger_number(relation, slot) < first;
 		cfd_ledger_send(table, relation, slot, &head);
 		if (++*rows % PROGRESS_ROWS == 0)

@@ -25,39 +25,40 @@
 static bool
 computed_in_vain(Relation relation)
 {
-	TupleDesc	desc = RelationGetDescr(relation);
-	CfdLedgerPlaces at;
+	TupleConstr *constr = RelationGetDescr(relation)->constr;
+	const CfdLedgerPlaces *at;
 
-	if (desc->constr == NULL || !desc->constr->has_generated_stored || relation->rd_rel->relrowsecurity)
+	if (constr == NULL || !constr->has_generated_stored || relation->rd_rel->relrowsecurity)
 		return false;
-	at = cfd_columns(relation)->ledger;
-	if (at.role != CFD_LEDGER_TABLE || OidIsValid(relation->rd_rel->relrewrite))
-		return false;
-	for (int i = 0; i < desc->natts; i++)
-	{
-		Form_pg_attribute attribute = TupleDescAttr(desc, i);
-		bool		own = i == at.sn || i == at.valid_from || i == at.by;
+	at = &cfd_columns(relation)->ledger;
+	return at->role == CFD_LEDGER_TABLE && at->alone && !OidIsValid(relation->rd_rel->relrewrite);
+}
 
-		if (attribute->attgenerated != '\0' && (!own || attribute->attnotnull))
-			return false;
-	}
-	return true;
+/* Opens a relation of the statement. Whoever planned it has the lock. */
+static Relation
+open_result(const QueryDesc *query, int index)
+{
+	Relation	relation = query->estate != NULL ? query->estate->es_relations[index - 1] : NULL;
+
+	if (relation == NULL)
+		return table_open(rt_fetch(index, query->plannedstmt->rtable)->relid, NoLock);
+	RelationIncrementReferenceCount(relation);
+	return relation;
 }
 
 void
-cfd_ledger_uncompute(const PlannedStmt *plan, CfdUncomputed *of)
+cfd_ledger_uncompute(const QueryDesc *query, CfdUncomputed *of)
 {
 	ListCell   *cell;
 
 	of->count = 0;
-	foreach(cell, plan->resultRelations)
+	foreach(cell, query->plannedstmt->resultRelations)
 	{
 		Relation	relation;
 
 		if (of->count == CFD_UNCOMPUTED_MAX)
 			return;
-		/* Whoever planned the statement has the lock. */
-		relation = table_open(rt_fetch(lfirst_int(cell), plan->rtable)->relid, NoLock);
+		relation = open_result(query, lfirst_int(cell));
 		if (!computed_in_vain(relation))
 		{
 			table_close(relation, NoLock);

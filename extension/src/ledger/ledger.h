@@ -17,9 +17,9 @@
 #include "postgres.h"
 #include "access/htup_details.h"
 #include "datatype/timestamp.h"
+#include "executor/execdesc.h"
 #include "executor/tuptable.h"
 #include "lib/stringinfo.h"
-#include "nodes/plannodes.h"
 #include "storage/itemptr.h"
 #include "storage/lock.h"
 #include "utils/relcache.h"
@@ -108,7 +108,7 @@ typedef struct CfdUncomputed
 	Relation	relation[CFD_UNCOMPUTED_MAX];
 } CfdUncomputed;
 
-extern void cfd_ledger_uncompute(const PlannedStmt *plan, CfdUncomputed *of);
+extern void cfd_ledger_uncompute(const QueryDesc *query, CfdUncomputed *of);
 /* Raises no error. */
 extern void cfd_ledger_recompute(const CfdUncomputed *of);
 /* Then closes them. An abort does it by itself. */

@@ -170,7 +170,7 @@ send_row(CfdWireLedgerRow *head, CfdDescribed *described, const StringInfoData *
 
 /*
  * Sends a row version. `relation` is the relation that contains it: the table
- * or its history.
+ * or its history. The head has the log and the operation's number.
  */
 void
 cfd_ledger_send(Relation table, Relation relation, TupleTableSlot *slot, CfdWireLedgerRow *head)
@@ -185,7 +185,6 @@ cfd_ledger_send(Relation table, Relation relation, TupleTableSlot *slot, CfdWire
 	if (context == NULL)
 		context = AllocSetContextCreate(TopMemoryContext, "confide ledger row", ALLOCSET_DEFAULT_SIZES);
 	slot_getallattrs(slot);
-	head->log = cfd_open_log(table);
 	described = cfd_ledger_describe(table, relation);
 	old = MemoryContextSwitchTo(context);
 	initStringInfo(&body);
@@ -216,7 +215,6 @@ cfd_ledger_send_end(Relation table, CfdWireLedgerRow *head)
 	CfdDescribed *described;
 	StringInfoData body;
 
-	head->log = cfd_open_log(table);
 	described = cfd_ledger_describe(table, table);
 	initStringInfo(&body);
 	cfd_ledger_append_text(&body, cfd_ledger_principal());

@@ -27,11 +27,12 @@
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
 #include "utils/fmgrprotos.h"
+#include "utils/inval.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
-/* How many numbers are taken at once: as many as nextval() logs ahead. */
-#define BLOCK 32
+/* How many numbers are taken at once. So many may never be given when the server stops. */
+#define BLOCK 256
 /* Blocks of so many databases are kept. Two that share a place lose numbers, not more. */
 #define PLACES 64
 
@@ -75,18 +76,34 @@ cfd_numbers_init_shmem(void)
 	LWLockRegisterTranche(numbers->lock.tranche, NAME);
 }
 
+static Oid	known_sequence = InvalidOid;
+
+static void
+numbers_relation_changed(Datum argument, Oid relation)
+{
+	(void) argument;
+	if (!OidIsValid(relation) || relation == known_sequence)
+		known_sequence = InvalidOid;
+}
+
 static Oid
 sequence_oid(void)
 {
-	static Oid	sequence = InvalidOid;
+	static bool watching = false;
+	Oid			sequence;
 
-	if (!OidIsValid(sequence) || get_rel_relkind(sequence) != RELKIND_SEQUENCE)
-		sequence = get_relname_relid("ledger_numbers", get_namespace_oid("confide", false));
+	if (OidIsValid(known_sequence))
+		return known_sequence;
+	if (!watching)
+		CacheRegisterRelcacheCallback(numbers_relation_changed, (Datum) 0);
+	watching = true;
+	sequence = get_relname_relid("ledger_numbers", get_namespace_oid("confide", false));
 	if (!OidIsValid(sequence))
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_TABLE),
 				 errmsg("sequence confide.ledger_numbers does not exist"),
 				 errhint("It belongs to the extension confide: create that anew.")));
+	known_sequence = sequence;
 	return sequence;
 }
 

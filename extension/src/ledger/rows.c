@@ -190,9 +190,8 @@ restored(Relation history, TupleTableSlot **slots, int count)
 		refuse_history(history);
 	for (int i = 0; i < count; i++)
 	{
-		CfdWireLedgerRow head = {.what = CFD_LEDGER_RESTORE};
+		CfdWireLedgerRow head = {.what = CFD_LEDGER_RESTORE,.log = cfd_open_log(table)};
 
-		(void) cfd_open_log(table);
 		head.number = cfd_ledger_next();
 		cfd_ledger_send(table, history, slots[i], &head);
 	}
@@ -211,11 +210,10 @@ cfd_ledger_written(Relation relation, TupleTableSlot **slots, int count, CfdLedg
 	}
 	for (int i = 0; i < count; i++)
 	{
-		CfdWireLedgerRow head = {.what = CFD_LEDGER_WRITE};
+		CfdWireLedgerRow head = {.what = CFD_LEDGER_WRITE,.log = cfd_open_log(relation)};
 
 		if (before != NULL)
 			head.other = cfd_ledger_number(relation, before->version);
-		(void) cfd_open_log(relation);
 		head.number = cfd_ledger_next();
 		cfd_ledger_send(relation, relation, slots[i], &head);
 	}
@@ -238,7 +236,7 @@ cfd_ledger_deleted(Relation relation, CfdLedgerBefore *before)
 	}
 	head.sn = cfd_ledger_number(relation, before->version);
 	head.time = table == relation ? time_after(relation, before) : cfd_ledger_time();
-	(void) cfd_open_log(table);
+	head.log = cfd_open_log(table);
 	head.number = cfd_ledger_next();
 	cfd_ledger_send_end(table, &head);
 	if (table != relation)

@@ -196,7 +196,10 @@ signed_send_version(Shown *shown, ItemPointer tid, uint64 number)
 
 	if (cfd_columns(shown->relation)->ledger.role != CFD_NO_LEDGER &&
 		table_tuple_fetch_row_version(shown->relation, tid, SnapshotAny, shown->slot))
+	{
+		head.log = cfd_open_log(shown->table);
 		cfd_ledger_send(shown->table, shown->relation, shown->slot, &head);
+	}
 	ExecClearTuple(shown->slot);
 }
 

@@ -392,6 +392,8 @@ promote_row(Relation relation, TupleTableSlot *slot, bool search)
 	int			numbers[STACK_ITEMS];
 	int			count;
 
+	if (!cfd_holds_fids(cfd_columns(relation)))
+		return;
 	cfd_promote_arrays(relation, &slot, 1);
 	columns = cfd_columns(relation);
 	if (columns->count > STACK_ITEMS)
@@ -464,6 +466,8 @@ cfd_promote_updated(Relation relation, ItemPointer old, TupleTableSlot *slot)
 {
 	bool		search;
 
+	if (!cfd_holds_fids(cfd_columns(relation)))
+		return;
 	slot_getallattrs(slot);
 	search = relation->rd_rel->relhasindex &&
 		(changes_key(relation, cfd_columns(relation), slot) || leaves_page(relation, old, slot));

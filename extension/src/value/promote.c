@@ -167,6 +167,21 @@ place_of(TupleDesc desc, const char *name, Oid type)
 	return -1;
 }
 
+/* Whether a ledger's own columns are its only generated ones, and may be NULL until they are set. */
+static bool
+is_alone(TupleDesc desc, const CfdLedgerPlaces *at)
+{
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(desc, i);
+		bool		own = i == at->sn || i == at->valid_from || i == at->by;
+
+		if (attribute->attgenerated != '\0' && (!own || attribute->attnotnull))
+			return false;
+	}
+	return true;
+}
+
 /*
  * A table that lacks one of these columns is not treated as a ledger table.
  * Its log shows what it was.
@@ -189,6 +204,7 @@ load_ledger(TupleDesc desc, CfdLedgerPlaces *ledger)
 	if (ledger->valid_from >= 0 && ledger->by >= 0 &&
 		(role != CFD_LEDGER_HISTORY || (ledger->valid_to >= 0 && ledger->ended_by >= 0)))
 		ledger->role = role;
+	ledger->alone = is_alone(desc, ledger);
 }
 
 static CfdColumns *

@@ -45,6 +45,7 @@ typedef struct CfdColumn
 typedef struct CfdLedgerPlaces
 {
 	CfdLedgerRole role;
+	bool		alone;			/* no other column is generated, and these may be NULL */
 	int			sn;
 	int			valid_from;
 	int			by;
@@ -60,6 +61,7 @@ typedef struct CfdColumns
 	uint32		log_generation;	/* channel generation that opened it; 0: none */
 	CfdLedgerPlaces ledger;
 	Oid			history;		/* what was a ledger table's history when it was last opened; 0: not known */
+	bool		plain_keys;		/* known to have no index with a protected key */
 	int			count;
 	int			arrays;			/* columns of arrays, which follow the others */
 	CfdColumn	column[FLEXIBLE_ARRAY_MEMBER];
