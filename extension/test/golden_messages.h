@@ -1691,15 +1691,32 @@ static void
 golden_redo(void)
 {
 	static const char golden_bytes[] = {
-		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x01', '\x02',
+		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x02', '\x03', '\x04', '\x05',
+		'\x00', '\x00', '\x00', '\x00', '\x01', '\x02',
 	};
 	CfdReadRedo read;
-	const CfdWireRedo filled = {.end = 578437695752307201u};
+	const CfdWireRedo filled = {.end = 578437695752307201u, .transaction = 84148994u};
 
-	check(cfd_decode_redo(golden_bytes, 10, &read), "Redo is read");
+	check(cfd_decode_redo(golden_bytes, 18, &read), "Redo is read");
 	check(read.head.end == (uint64_t) UINT64_C(578437695752307201), "end of Redo");
-	check(read.record_length == 2 && (const char *) read.record == golden_bytes + 8, "record of Redo");
+	check(read.head.transaction == (uint32_t) UINT64_C(84148994), "transaction of Redo");
+	check(read.record_length == 2 && (const char *) read.record == golden_bytes + 16, "record of Redo");
 	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "Redo filled");
+}
+
+static void
+golden_committed(void)
+{
+	static const char golden_bytes[] = {
+		'\x01', '\x02', '\x03', '\x04', '\x00', '\x00', '\x00', '\x00',
+	};
+	CfdReadCommitted read;
+	const CfdWireCommitted filled = {.transaction = 67305985u};
+
+	check(cfd_decode_committed(golden_bytes, 8, &read), "Committed is read");
+	check(read.head.transaction == (uint32_t) UINT64_C(67305985), "transaction of Committed");
+	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "Committed filled");
+	check(!cfd_decode_committed(golden_bytes, 7, &read), "Committed cut short");
 }
 
 static void
@@ -2418,6 +2435,7 @@ golden_messages(void)
 	golden_recovery_state();
 	golden_recovery_state_answer();
 	golden_redo();
+	golden_committed();
 	golden_recovery_done();
 	golden_checkpoint();
 	golden_follow();

@@ -194,6 +194,8 @@ impl Keeper {
         let cells = Arc::new(cells(&config, &keys, &store)?);
         viewers.tell_keys(&cells);
         let incarnation = u64::from_le_bytes(random().map_err(|e| e.to_string())?);
+        let logs = Logs::default();
+        logs.have_ended(durable.as_ref().map_or(&[], Durable::ends));
         Ok(Keeper {
             accounts,
             audit,
@@ -211,7 +213,7 @@ impl Keeper {
             keys: Arc::new(keys),
             clients,
             probe: Probe::new(config.probe_bytes.0, config.probe_interval_ms)?,
-            logs: Logs::default(),
+            logs,
             published: Published::open(&config)?,
             copies: Arc::new(Copies::new(config.store_copies)),
             recorder: Recorder::new(&config.recordings()),

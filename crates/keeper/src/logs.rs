@@ -11,11 +11,14 @@
 //! a version that has ended ends once more only if the first end was rolled back, or may have been.
 
 mod admit;
+mod ended;
 mod logged;
 mod versions;
 
 use crate::fail;
 use contract::{Fid, TypeCode};
+pub use ended::End;
+use ended::Ended;
 use ledger::Hash;
 use ledger::entry::{Entry, Kind};
 use ledger::tree::Tree;
@@ -35,6 +38,7 @@ pub struct Logs(Mutex<All>);
 #[derive(Default)]
 struct All {
     logs: HashMap<u32, Log>,
+    ended: Ended,
     /// How many times entries may have been lost on their way to the WAL.
     losses: u64,
 }
@@ -120,9 +124,13 @@ impl Logs {
         follows: bool,
         act: impl FnOnce(&mut Log) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let All { logs, losses } = &mut *self.lock();
+        let All {
+            logs,
+            ended,
+            losses,
+        } = &mut *self.lock();
         let log = logs.entry(partition).or_insert_with(|| Log::new(partition));
-        log.catch_up(store, follows)?;
+        log.catch_up(store, follows, ended)?;
         log.logged.heard_of(*losses);
         act(log)
     }
@@ -139,9 +147,39 @@ impl Logs {
 
     /// How a group ended; `None`: nobody has said.
     pub fn settle(&self, store: &Store, partition: u32, group: Group, committed: Option<bool>) {
-        if let Some(log) = self.lock().logs.get_mut(&partition) {
+        let All { logs, ended, .. } = &mut *self.lock();
+        if let Some(log) = logs.get_mut(&partition) {
             log.settle(store, group, committed);
         }
+        if committed == Some(true) {
+            ended.add((partition, group.first + group.count));
+        }
+    }
+
+    /// Transactions that have ended, as a checkpoint says.
+    pub fn have_ended(&self, ends: &[End]) {
+        let ended = &mut self.lock().ended;
+        ends.iter().for_each(|end| ended.add(*end));
+    }
+
+    /// The WAL has a record of a transaction, with entries of logs.
+    pub fn record(&self, transaction: u32, ends: Vec<End>) {
+        self.lock().ended.record(transaction, ends);
+    }
+
+    /// The WAL says that a transaction has committed.
+    pub fn committed(&self, transaction: u32) {
+        self.lock().ended.committed(transaction);
+    }
+
+    /// The position of a checkpoint is going to be taken.
+    pub fn take_ends(&self) {
+        self.lock().ended.take();
+    }
+
+    /// The ends that the checkpoint has.
+    pub fn taken_ends(&self) -> Vec<End> {
+        self.lock().ended.taken().to_vec()
     }
 }
 
@@ -204,7 +242,7 @@ impl Log {
 
     /// Takes in entries that have come since: at the start all, at a standby those of the
     /// primary.
-    fn catch_up(&mut self, store: &Store, follows: bool) -> Result<(), Error> {
+    fn catch_up(&mut self, store: &Store, follows: bool, ended: &Ended) -> Result<(), Error> {
         let partition = store.get(self.partition).ok_or_else(store::unresolved)?;
         let there = partition.live().ok_or_else(store::unresolved)?;
         if there < self.size() {
@@ -223,6 +261,11 @@ impl Log {
             self.logged.found(settled, there);
             self.followed = follows;
         }
+        if fresh || self.followed {
+            for next in ended.of(self.partition).filter(|next| *next <= there) {
+                self.has_committed(store, next)?;
+            }
+        }
         // What was open when the keeper stopped, nobody will say any more.
         if (fresh || self.followed) && !follows {
             self.followed = false;
@@ -231,6 +274,18 @@ impl Log {
                 self.notes.push((Kind::Doubt, Group { first, count }));
             }
         }
+        Ok(())
+    }
+
+    /// A transaction that committed has made the last entry before this one.
+    fn has_committed(&mut self, store: &Store, next: u64) -> Result<(), Error> {
+        if self.open.is_empty() && next <= self.logged.certain() {
+            return Ok(());
+        }
+        let last = next.checked_sub(1).ok_or_else(broken)?;
+        let entry = self.entry(store, last)?;
+        self.open.remove(&entry.group);
+        self.logged.on_disk(next);
         Ok(())
     }
 

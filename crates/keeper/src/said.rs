@@ -12,6 +12,7 @@
 //!
 //! Invariants: what decodes is what was encoded; the marks of two histories that have parted differ.
 
+use crate::logs::End;
 use crate::used::{Point as Uses, Used};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use values::Error;
@@ -166,6 +167,8 @@ pub enum Heard {
     Said(Said),
     /// Of tickets and budgets.
     Used(Used),
+    /// Entries of logs, and these ends if their transaction commits.
+    Entries(Vec<End>),
     /// Nothing.
     Nothing,
 }

@@ -267,8 +267,8 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// keys or the store's files, or belong to recovery.
 fn is_recorded(kind: Kind) -> bool {
     use Kind::{
-        Checkpoint, Follow, Handshake, Policy, PolicyLog, PolicyLogged, RecoveryDone,
-        RecoveryState, Redo, RestoreTicket, SoftState, Stats, StoreCopy, StoreRead,
+        Checkpoint, CheckpointBegin, Committed, Follow, Handshake, Policy, PolicyLog, PolicyLogged,
+        RecoveryDone, RecoveryState, Redo, RestoreTicket, SoftState, Stats, StoreCopy, StoreRead,
     };
     !matches!(
         kind,
@@ -284,6 +284,8 @@ fn is_recorded(kind: Kind) -> bool {
             | RecoveryState
             | RecoveryDone
             | Redo
+            | Committed
+            | CheckpointBegin
             | Checkpoint
             | Follow
     )

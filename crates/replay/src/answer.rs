@@ -60,7 +60,9 @@ impl Here<'_> {
             }
             // No value is adopted while something is recorded.
             Kind::Confirm => Ok(Vec::new()),
-            Kind::Checkpoint | Kind::Follow | Kind::GarbageList => Ok(Vec::new()),
+            Kind::CheckpointBegin | Kind::Checkpoint | Kind::Follow | Kind::GarbageList => {
+                Ok(Vec::new())
+            }
             Kind::PolicyLog => Ok(vec![0; 8]), // no record
             Kind::Declassify => self.ask_declassify(&read(message)?),
             Kind::DeclassifyBatch => self.ask_batch(&read(message)?),

@@ -8,7 +8,7 @@
 #define CFD_CONTRACT_H
 
 /* Version */
-#define CFD_CONTRACT_VERSION 47
+#define CFD_CONTRACT_VERSION 48
 
 /* Field identifiers */
 #define CFD_SLOT_BITS 44
@@ -139,6 +139,8 @@
 #define CFD_KIND_PROMOTE_RUNS 94
 #define CFD_KIND_RECOVERY_STATE 96
 #define CFD_KIND_REDO 97
+#define CFD_KIND_COMMITTED 124
+#define CFD_KIND_CHECKPOINT_BEGIN 125
 #define CFD_KIND_RECOVERY_DONE 98
 #define CFD_KIND_CHECKPOINT 99
 #define CFD_KIND_FOLLOW 100
@@ -204,6 +206,7 @@
 	X(95, "PromoteSearch") \
 	X(94, "PromoteRuns") \
 	X(96, "RecoveryState") \
+	X(125, "CheckpointBegin") \
 	X(98, "RecoveryDone") \
 	X(99, "Checkpoint") \
 	X(100, "Follow") \

@@ -2258,6 +2258,25 @@ cfd_decode_redo(const void *bytes, uint64_t length, CfdReadRedo *out)
 	return cfd_read_redo(&from, out) && from.at == from.end;
 }
 
+typedef struct CfdReadCommitted
+{
+	CfdWireCommitted head;
+} CfdReadCommitted;
+
+static inline bool
+cfd_read_committed(CfdReader *from, CfdReadCommitted *out)
+{
+	return cfd_take_head(from, &out->head, sizeof(out->head));
+}
+
+static inline bool
+cfd_decode_committed(const void *bytes, uint64_t length, CfdReadCommitted *out)
+{
+	CfdReader	from = cfd_reader(bytes, length);
+
+	return cfd_read_committed(&from, out) && from.at == from.end;
+}
+
 typedef struct CfdReadRecoveryDone
 {
 	CfdWireRecoveryDone head;

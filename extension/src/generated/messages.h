@@ -848,8 +848,18 @@ _Static_assert(sizeof(CfdWireRecoveryStateAnswer) == 32, "CfdWireRecoveryStateAn
 typedef struct CfdWireRedo
 {
 	uint64_t	end;	/* LSN of its end. */
+	uint32_t	transaction;	/* The transaction that wrote it; 0: none. */
+	uint8_t	zero1[4];
 } CFD_IN_MESSAGE CfdWireRedo;
-_Static_assert(sizeof(CfdWireRedo) == 8, "CfdWireRedo");
+_Static_assert(sizeof(CfdWireRedo) == 16, "CfdWireRedo");
+
+/* Recovery worker only. A transaction has committed, as the WAL says, of which records were sent. */
+typedef struct CfdWireCommitted
+{
+	uint32_t	transaction;	/* Its identifier, as of Kind::Redo. */
+	uint8_t	zero1[4];
+} CFD_IN_MESSAGE CfdWireCommitted;
+_Static_assert(sizeof(CfdWireCommitted) == 8, "CfdWireCommitted");
 
 /* Recovery worker only. All redo records up to an LSN have been sent, and the cluster writes; the keeper may serve. */
 typedef struct CfdWireRecoveryDone

@@ -2,11 +2,15 @@
  * feed.c
  *	  Sending redo records from the WAL to the keeper; see feed.h.
  *
- * Invariant: as in feed.h. A record's contents are passed on without being
+ * Which transactions committed is told, too, since the last entries of ledgers
+ * do not say so.
+ *
+ * Invariant: as in feed.h. A redo record's contents are passed on without being
  * interpreted.
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "access/xlog.h"
 #include "access/xlog_internal.h"
 #include "access/xlogreader.h"
@@ -48,15 +52,102 @@ cfd_feed_position(TimeLineID *timeline)
 	return position;
 }
 
+/*
+ * Transactions that redo records came of, and of which the keeper is told if
+ * they commit. So many may be running; an older one is forgotten.
+ */
+#define RUNNING_MAX 256
+
+static TransactionId running[RUNNING_MAX];
+static int	running_next = 0;
+
+/* Position of a transaction among them, or -1. */
+static int
+running_at(TransactionId transaction)
+{
+	for (int i = 0; i < RUNNING_MAX; i++)
+	{
+		if (running[i] == transaction)
+			return i;
+	}
+	return -1;
+}
+
+static void
+record_came_of(TransactionId transaction)
+{
+	if (!TransactionIdIsValid(transaction) || running_at(transaction) >= 0)
+		return;
+	running[running_next] = transaction;
+	running_next = (running_next + 1) % RUNNING_MAX;
+}
+
+bool
+cfd_feed_awaits(void)
+{
+	for (int i = 0; i < RUNNING_MAX; i++)
+	{
+		if (TransactionIdIsValid(running[i]))
+			return true;
+	}
+	return false;
+}
+
+/* Forgets a transaction and its subtransactions. Returns whether it was among them itself. */
+static bool
+feed_forget(TransactionId transaction, int count, const TransactionId *subtransactions)
+{
+	int			at;
+
+	for (int i = 0; i < count; i++)
+		(void) feed_forget(subtransactions[i], 0, NULL);
+	at = running_at(transaction);
+	if (at >= 0)
+		running[at] = InvalidTransactionId;
+	return at >= 0;
+}
+
+static void
+send_commit(XLogReaderState *reader)
+{
+	CfdWireCommitted body = {.transaction = XLogRecGetXid(reader)};
+	xl_xact_parsed_commit parsed;
+
+	ParseCommitRecord(XLogRecGetInfo(reader), (xl_xact_commit *) XLogRecGetData(reader), &parsed);
+	if (feed_forget(body.transaction, parsed.nsubxacts, parsed.subxacts))
+		cfd_send(CFD_KIND_COMMITTED, &body, sizeof(body), NULL, 0);
+}
+
+static void
+take_abort(XLogReaderState *reader)
+{
+	xl_xact_parsed_abort parsed;
+
+	ParseAbortRecord(XLogRecGetInfo(reader), (xl_xact_abort *) XLogRecGetData(reader), &parsed);
+	(void) feed_forget(XLogRecGetXid(reader), parsed.nsubxacts, parsed.subxacts);
+}
+
+static void
+feed_send_end(XLogReaderState *reader)
+{
+	uint8		what = XLogRecGetInfo(reader) & XLOG_XACT_OPMASK;
+
+	if (what == XLOG_XACT_COMMIT)
+		send_commit(reader);
+	else if (what == XLOG_XACT_ABORT)
+		take_abort(reader);
+}
+
 static void
 send_record(XLogReaderState *reader)
 {
-	CfdWireRedo body = {.end = reader->EndRecPtr};
+	CfdWireRedo body = {.end = reader->EndRecPtr,.transaction = XLogRecGetXid(reader)};
 
 	/* Backends of a standby may have cached something by FID. */
 	if (cfd_wal_is_sweep(XLogRecGetInfo(reader)))
 		cfd_note_sweep();
 	cfd_send(CFD_KIND_REDO, &body, sizeof(body), XLogRecGetData(reader), XLogRecGetDataLen(reader));
+	record_came_of(body.transaction);
 }
 
 static void
@@ -96,6 +187,8 @@ read_and_send(XLogReaderState *reader, XLogRecPtr from, XLogRecPtr until)
 			cfd_fault("feed");
 			sent++;
 		}
+		else if (XLogRecGetRmid(reader) == RM_XACT_ID)
+			feed_send_end(reader);
 	} while (reader->EndRecPtr < until);
 	return sent;
 }

@@ -21,7 +21,9 @@ extern XLogRecPtr cfd_feed_position(TimeLineID *timeline);
  * page header.
  */
 extern XLogRecPtr cfd_feed_end_before(XLogRecPtr position);
-/* Sends the redo records and returns their number. */
+/* Sends the redo records, and commits of their transactions. Returns the number of records. */
 extern uint64 cfd_feed(XLogRecPtr from, XLogRecPtr until);
+/* Whether a transaction may be running of which records were sent. */
+extern bool cfd_feed_awaits(void);
 
 #endif

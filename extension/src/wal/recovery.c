@@ -177,6 +177,7 @@ cfd_recovery_checkpoint(void)
 	cfd_state_asked(&ticket);
 	if (keeper.standing == CFD_STANDING_SERVES)
 		cfd_log_policies();
+	say(CFD_KIND_CHECKPOINT_BEGIN, NULL, 0);
 	position = keeper.standing == CFD_STANDING_FOLLOWS ? keeper.applied : cfd_feed_position(&timeline);
 	body.position = position;
 	body.timeline = timeline;

@@ -40,10 +40,10 @@
 /* ---------- while the keeper serves ---------- */
 
 /*
- * Standby: sends what has been replayed. WAL that contains no redo record need
- * not be read, because redo records announce themselves (rmgr.c). Therefore
- * the position must be taken before the announcement is read. Returns whether
- * there is more to send.
+ * Standby: sends what has been replayed. WAL that contains no redo record, and
+ * not the end of a transaction that had one, need not be read, because redo
+ * records announce themselves (rmgr.c). Therefore the position must be taken
+ * before the announcement is read. Returns whether there is more to send.
  */
 static bool
 follow(void)
@@ -63,7 +63,7 @@ follow(void)
 	}
 	until = GetXLogReplayRecPtr(&timeline);
 	pg_memory_barrier();
-	if (cfd_state_replayed() <= keeper.applied)
+	if (cfd_state_replayed() <= keeper.applied && !cfd_feed_awaits())
 	{
 		keeper.applied = Max(keeper.applied, until);
 		keeper.timeline = timeline;

@@ -1139,10 +1139,20 @@ messages! {
     /// Recovery worker only. One redo record from the WAL.
     Redo = 97, body<'a> {
         /// LSN of its end.
-        end: u64;
+        end: u64,
+        /// The transaction that wrote it; 0: none.
+        transaction: u32 => 4 zeros;
         /// The record.
         record: &'a [u8] [],
     };
+    /// Recovery worker only. A transaction has committed, as the WAL says, of which records were sent.
+    Committed = 124, body {
+        /// Its identifier, as of [`Kind::Redo`].
+        transaction: u32 => 4 zeros,
+    };
+    /// Recovery worker only. The LSN of a checkpoint is going to be taken: the checkpoint says of
+    /// transactions on ledger tables how those have ended whose ends are known now.
+    CheckpointBegin = 125, body {} answer {};
     /// Recovery worker only. All redo records up to an LSN have been sent, and the cluster
     /// writes; the keeper may serve.
     RecoveryDone = 98, body {

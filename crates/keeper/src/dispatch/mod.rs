@@ -359,6 +359,10 @@ impl Connection {
             Kind::StoreCopy => self.store_copy(),
             Kind::StoreRead => self.store_read(take(body)?),
             Kind::Checkpoint => self.checkpoint(take(body)?),
+            Kind::CheckpointBegin => {
+                self.checkpoint_begin();
+                Ok(())
+            }
             _ => self.answered_of_ledgers(kind, body),
         }
     }
@@ -422,6 +426,10 @@ impl Connection {
             }
             Kind::PartitionLogged => self.partition_logged(take(body)?),
             Kind::Redo => self.redo(take(body)?),
+            Kind::Committed => {
+                self.committed(take(body)?);
+                Ok(())
+            }
             Kind::GarbageMark => self.garbage_mark(take(body)?),
             Kind::GarbageSwept => self.garbage_swept(),
             Kind::GarbageEnd => {

@@ -1,5 +1,5 @@
-//! Requests of the recovery worker (docs/durability.md): `RecoveryState`, `Redo`, `RecoveryDone`,
-//! `Follow`, `Checkpoint`; and those of a backup: `StoreCopy`, `StoreRead`.
+//! Requests of the recovery worker (docs/durability.md): `RecoveryState`, `Redo`, `Committed`,
+//! `RecoveryDone`, `Follow`, `CheckpointBegin`, `Checkpoint`; and those of a backup: `StoreCopy`, `StoreRead`.
 //!
 //! Invariants: the worker's channel sends nothing else, and no other channel may send these;
 //! requests that follow [`Kind::RecoveryState`] are refused on a channel that has not sent it
@@ -43,10 +43,12 @@ impl Worker {
     /// Whether a request of this kind is permitted on this channel.
     #[inline]
     pub(super) fn may_ask(self, kind: Kind) -> Result<(), Error> {
-        use Kind::{Checkpoint, Follow, RecoveryDone, RecoveryState, Redo};
+        use Kind::{
+            Checkpoint, CheckpointBegin, Committed, Follow, RecoveryDone, RecoveryState, Redo,
+        };
         let of_worker = matches!(
             kind,
-            RecoveryState | Redo | RecoveryDone | Follow | Checkpoint
+            RecoveryState | Redo | Committed | RecoveryDone | Follow | CheckpointBegin | Checkpoint
         );
         match self == Worker::No && !of_worker {
             true => Ok(()),
@@ -114,8 +116,16 @@ impl Connection {
         match self.durable()?.redo(store, body.record, &forget)? {
             Heard::Said(said) => self.hear(&said),
             Heard::Used(used) => self.hear_uses(&used),
+            Heard::Entries(ends) => {
+                self.keeper.logs.record(body.transaction, ends);
+                Ok(())
+            }
             Heard::Nothing => Ok(()),
         }
+    }
+
+    pub(super) fn committed(&mut self, body: body::Committed) {
+        self.keeper.logs.committed(body.transaction);
     }
 
     pub(super) fn recovery_done(&mut self, body: body::RecoveryDone) -> Result<(), Failure> {
@@ -169,6 +179,10 @@ impl Connection {
         }
     }
 
+    pub(super) fn checkpoint_begin(&mut self) {
+        self.keeper.logs.take_ends();
+    }
+
     pub(super) fn checkpoint(&mut self, body: body::Checkpoint) -> Result<(), Failure> {
         let body::Checkpoint {
             position,
@@ -189,6 +203,9 @@ impl Connection {
         let leases = &self.keeper.leases;
         // What is in the WAL before the checkpoint's position has been sent before this message.
         leases.catch_up()?;
-        Ok(self.durable()?.checkpoint(store, at, (audit, leases))?)
+        let ends = self.keeper.logs.taken_ends();
+        Ok(self
+            .durable()?
+            .checkpoint(store, at, (audit, leases, ends))?)
     }
 }

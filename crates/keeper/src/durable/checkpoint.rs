@@ -14,6 +14,7 @@ use super::meta::Meta;
 use super::{At, Durable, Mode, State, other_cluster};
 use crate::fault;
 use crate::leases::{Leased, Leases};
+use crate::logs::End;
 use ledger::audit::Head;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -87,7 +88,7 @@ impl<'a> Writer<'a> {
 
 impl Durable {
     /// Makes the whole store durable; WAL before this position is not needed any more. `audit` is
-    /// the end of the audit log.
+    /// the end of the audit log; `ends` are what was known before the position was taken.
     ///
     /// # Errors
     /// If the vault fails; the previous checkpoint remains valid.
@@ -95,7 +96,7 @@ impl Durable {
         &self,
         store: &Store,
         at: At,
-        (audit, leases): (Head, &Leases),
+        (audit, leases, ends): (Head, &Leases, Vec<End>),
     ) -> Result<(), Error> {
         let At {
             system, position, ..
@@ -117,7 +118,7 @@ impl Durable {
         let began = std::time::Instant::now();
         let mut state = self.state();
         let whole = state.vault.is_none();
-        let written = match self.write(&mut state, store, at, (whole, audit, leases)) {
+        let written = match self.write(&mut state, store, at, (whole, audit, leases, ends)) {
             Ok(written) => written,
             Err(error) => {
                 state.vault = None;
@@ -193,7 +194,7 @@ impl Durable {
         state: &mut State,
         store: &Store,
         at: At,
-        (whole, audit, leases): (bool, Head, &Leases),
+        (whole, audit, leases, ends): (bool, Head, &Leases, Vec<End>),
     ) -> Result<u64, Error> {
         if whole {
             let (vault, _) = self.place.open().map_err(|e| failed(&e))?;
@@ -235,6 +236,7 @@ impl Durable {
             },
             audit,
             leases: self.leased(&state.leases, leases, store),
+            ends,
             said: self.said.point(),
             next: store.next_number(),
             partitions: store.list(),

@@ -9,13 +9,15 @@
 //! them and two numbers `u64` (versions 2 to 4 have none of these); how far the WAL has what owners and
 //! definitions said, as two marks (versions 2 to 5 have none); number of leases `u32`, and for each the
 //! generation `u32` and number `u64` of its record, the session's storing key (32 bytes), number of runs `u32`, and for each
-//! run two numbers `u64` (versions 2 to 6 have none of these); then for each partition number,
+//! run two numbers `u64` (versions 2 to 6 have none of these); number of ends `u32`, and for each a log's partition
+//! `u32` and the entry after it `u64` (versions 2 to 7 have none of these); then for each partition number,
 //! database, relation,
 //! attribute and code of the layout, `u32` each, and 16 bytes that say which column's values
 //! it holds (zeros: not known; version 2 has none of these).
 
 use super::lineage::Sent;
 use crate::leases::Leased;
+use crate::logs::End;
 use crate::said::{Mark, Point};
 use contract::fid::ARENA_BASE;
 use ledger::Hash;
@@ -25,7 +27,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use store::{ColumnId, Layout, Listed, PartitionKey};
 use zeroize::Zeroizing;
 
-const VERSION: u8 = 7;
+const VERSION: u8 = 8;
+const WITHOUT_ENDS: u8 = 7;
 const WITHOUT_LEASES: u8 = 6;
 const WITHOUT_SAID: u8 = 5;
 const WITHOUT_RUN: u8 = 4;
@@ -63,6 +66,8 @@ pub(super) struct Meta {
     pub said: Point,
     /// Leased FIDs without values.
     pub leases: Vec<Leased>,
+    /// Ends of transactions on ledger tables.
+    pub ends: Vec<End>,
     /// Partition numbers from here on have never been used.
     pub next: u32,
     /// The partitions.
@@ -95,6 +100,7 @@ impl Meta {
         self.said.rules.encode(&mut out);
         self.said.standing.encode(&mut out);
         put_leases(&self.leases, &mut out);
+        put_ends(&self.ends, &mut out);
         for Listed { number, key } in &self.partitions {
             let attribute = key.attribute as u32;
             let words = [
@@ -165,20 +171,24 @@ impl Meta {
 /// What later versions have before the partitions, and the bytes after it.
 fn of_later_versions(version: u8, rest: &[u8]) -> Option<(Meta, &[u8])> {
     let (audit, rest) = match version {
-        WITHOUT_RUN | WITHOUT_SAID | WITHOUT_LEASES | VERSION => audit_head(rest)?,
         WITHOUT_COLUMNS | WITHOUT_AUDIT => (Head::default(), rest),
+        WITHOUT_RUN..=VERSION => audit_head(rest)?,
         _ => return None,
     };
     let (run, sent, rest) = match version {
-        WITHOUT_SAID | WITHOUT_LEASES | VERSION => runs(rest)?,
+        WITHOUT_SAID..=VERSION => runs(rest)?,
         _ => (None, Sent::default(), rest),
     };
     let (said, rest) = match version {
-        WITHOUT_LEASES | VERSION => point(rest)?,
+        WITHOUT_LEASES..=VERSION => point(rest)?,
         _ => (Point::default(), rest),
     };
     let (leases, rest) = match version {
-        VERSION => leased(rest)?,
+        WITHOUT_ENDS..=VERSION => leased(rest)?,
+        _ => (Vec::new(), rest),
+    };
+    let (ends, rest) = match version {
+        VERSION => ended(rest)?,
         _ => (Vec::new(), rest),
     };
     let meta = Meta {
@@ -187,6 +197,7 @@ fn of_later_versions(version: u8, rest: &[u8]) -> Option<(Meta, &[u8])> {
         sent,
         said,
         leases,
+        ends,
         ..Meta::default()
     };
     Some((meta, rest))
@@ -262,6 +273,24 @@ fn leased(mut rest: &[u8]) -> Option<(Vec<Leased>, &[u8])> {
         leases.push(Leased { order, key, runs });
     }
     Some((leases, rest))
+}
+
+fn put_ends(ends: &[End], out: &mut Vec<u8>) {
+    out.extend_from_slice(&(ends.len() as u32).to_le_bytes());
+    for (log, next) in ends {
+        out.extend_from_slice(&log.to_le_bytes());
+        out.extend_from_slice(&next.to_le_bytes());
+    }
+}
+
+/// The ends, and the bytes after them.
+fn ended(mut rest: &[u8]) -> Option<(Vec<End>, &[u8])> {
+    let mut ends = Vec::new();
+    for _ in 0..u32::from_le_bytes(take(&mut rest)?) {
+        let log = u32::from_le_bytes(take(&mut rest)?);
+        ends.push((log, u64::from_le_bytes(take(&mut rest)?)));
+    }
+    Some((ends, rest))
 }
 
 /// How far the WAL has what was said, and the bytes after that.
@@ -344,6 +373,7 @@ mod tests {
                 key: Zeroizing::new([3; 32]),
                 runs: vec![(1 << 44, 5)],
             }],
+            ends: vec![(3, 17), (3, 12)],
             next: 9,
             partitions: vec![
                 listed(1, TypeCode::Text, -1),
@@ -353,14 +383,18 @@ mod tests {
             columns: BTreeMap::from([(8, [7; 16])]),
         };
         let bytes = meta.encode();
-        assert_eq!(bytes.len(), 312);
+        assert_eq!(bytes.len(), 340);
         assert_eq!(Meta::decode(&bytes), Some(meta));
         assert_eq!(Meta::decode(&[]), Some(Meta::default()));
-        for length in 1..240 {
+        for length in 1..268 {
             assert_eq!(Meta::decode(&bytes[..length]), None);
         }
-        assert_eq!(Meta::decode(&bytes[..311]), None);
+        assert_eq!(Meta::decode(&bytes[..339]), None);
         let mut older = bytes.clone();
+        older.drain(240..268);
+        older[0] = 7;
+        let ends = Meta::decode(&older).map(|m| (m.leases.len(), m.ends.len()));
+        assert_eq!(ends, Some((1, 0)));
         older.drain(172..240);
         older[0] = 6;
         let leases = Meta::decode(&older).map(|m| (m.columns.len(), m.leases.len()));
@@ -382,7 +416,7 @@ mod tests {
         older[0] = 2;
         let columns = Meta::decode(&older).map(|m| (m.partitions.len(), m.columns.len()));
         assert_eq!(columns, Some((2, 0)));
-        for at in [0, 1, 92, 240 + 16] {
+        for at in [0, 1, 92, 268 + 16] {
             let mut changed = bytes.clone();
             changed[at] ^= 0x40;
             assert_eq!(Meta::decode(&changed), None, "{at}");

@@ -16,10 +16,12 @@ mod leased;
 mod lineage;
 mod meta;
 mod pages;
+mod redone;
 
 pub use backup::accept_backup;
 
 use crate::config::Config;
+use crate::logs::End;
 use crate::said::{Heard, Logged, Said};
 use crate::used::Used;
 use channel::hidden;
@@ -32,11 +34,10 @@ use lineage::Lineage;
 use meta::Meta;
 use redo::{Opener, Order, Record, Sealer};
 use std::fs::File;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use store::{Listed, Partition, PartitionKey, Store};
+use store::{Partition, Store};
 use values::Error;
 use vault::{CounterFile, Directory, Freshness, Index, TpmCounter, Vault, VaultKey};
 use zeroize::Zeroizing;
@@ -55,6 +56,8 @@ pub struct Durable {
     applied: AtomicU64,
     /// End of the audit log at the last checkpoint before startup.
     audit: Head,
+    /// Ends of transactions on ledger tables at that checkpoint.
+    ends: Vec<End>,
     /// What of owners' and definitions' words the WAL has.
     pub said: Logged,
     state: Mutex<State>,
@@ -221,7 +224,7 @@ impl State {
             before_freeing();
         }
         match record {
-            Record::Partition(partition) => redo_partition(store, partition)?,
+            Record::Partition(partition) => redone::partition(store, partition)?,
             Record::Sweep(sweep) => {
                 for fid in sweep.iter() {
                     if !self.history.set(order, fid, 1).is_empty() {
@@ -238,7 +241,7 @@ impl State {
             Record::Promotion(promoted) => {
                 for run in promoted.runs() {
                     for part in self.history.set(order, run.first, run.count) {
-                        self.skipped += redo_run(store, &run, part)?;
+                        self.skipped += redone::values(store, &run, part)?;
                     }
                 }
             }
@@ -286,6 +289,7 @@ impl Durable {
             timeline: AtomicU32::new(meta.timeline),
             applied: AtomicU64::new(meta.position),
             audit: meta.audit,
+            ends: meta.ends,
             said: Logged::up_to(meta.said),
             state: Mutex::new(State {
                 vault: Some(vault),
@@ -318,6 +322,11 @@ impl Durable {
     /// End of the audit log at the last checkpoint before startup.
     pub fn audit(&self) -> Head {
         self.audit
+    }
+
+    /// Ends of transactions on ledger tables, as the last checkpoint before startup has them.
+    pub fn ends(&self) -> &[End] {
+        &self.ends
     }
 
     /// Whether the keeper must not serve yet.
@@ -439,6 +448,8 @@ impl Durable {
         let heard = match &record {
             Record::Policy(said) if counts => Said::decode(said).map(Heard::Said),
             Record::Used(used) if counts => Used::decode(used).map(Heard::Used),
+            // Those of an earlier generation came with the checkpoint, but their ends may not have.
+            Record::Promotion(made) => Some(redone::entries(store, made)),
             _ => Some(Heard::Nothing),
         };
         heard.ok_or_else(|| of_redo(redo::Error::Malformed))
@@ -543,47 +554,4 @@ fn load(vault: &Vault, meta: &Meta, store: &Store) -> Result<(), String> {
         "store checked; waiting for the WAL since its checkpoint"
     );
     Ok(())
-}
-
-fn redo_partition(store: &Store, partition: &redo::Partition) -> Result<(), Error> {
-    let (layout, indexed) = meta::layout_from(partition.layout).ok_or_else(store::bad_segment)?;
-    let key = PartitionKey {
-        database: partition.database,
-        relation: partition.relation,
-        attribute: partition.attribute,
-        layout,
-    };
-    let number = partition.number;
-    store.restore(Listed { number, key })?;
-    if let Some(made) = store.get(number) {
-        made.set_column(partition.column);
-        if indexed {
-            made.set_indexed();
-        }
-        made.set_logged();
-    }
-    Ok(())
-}
-
-/// Restores a part of a run. Returns how many of its values belong to a column that no longer
-/// exists.
-fn redo_run(store: &Store, run: &redo::Run<'_>, part: Range<u64>) -> Result<u64, Error> {
-    let first = Fid(part.start);
-    let (before, count) = (part.start - run.first, part.end - part.start);
-    let column = store.get(first.partition());
-    let Some((partition, t)) = column.and_then(|p| Some((p, p.read().stored_type()?))) else {
-        return Ok(count);
-    };
-    if t as u8 != run.type_code {
-        return Err(store::bad_segment());
-    }
-    let values = run
-        .values()
-        .skip(usize::try_from(before).unwrap_or(usize::MAX));
-    let values = values.take(usize::try_from(count).unwrap_or(0));
-    let values = values.map_while(|bytes| store::decode(t, bytes));
-    match partition.restore(t, first.slot(), values)? {
-        restored if restored == count => Ok(0),
-        _ => Err(store::bad_segment()),
-    }
 }

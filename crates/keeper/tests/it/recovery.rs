@@ -153,8 +153,10 @@ impl Worker {
 
     fn redo(&mut self, log: &[Vec<u8>]) {
         for record in log {
-            let lsn = 1u64.to_le_bytes();
-            self.0.send(Kind::Redo, &[&lsn, record]).unwrap();
+            let (lsn, transaction) = (1u64.to_le_bytes(), 0u64.to_le_bytes());
+            self.0
+                .send(Kind::Redo, &[&lsn, &transaction, record])
+                .unwrap();
         }
     }
 
