@@ -99,6 +99,8 @@ def test_at_a_standby(stack, deed, auditor, tmp_path):
             end = one.execute("SELECT pg_current_wal_lsn()").fetchone()[0]
             until(lambda: other.execute(query, (end,)).fetchone()[0], "the standby catches up")
             other.execute("SELECT pg_promote()")
+            primary = "SELECT NOT pg_is_in_recovery()"
+            until(lambda: other.execute(primary).fetchone()[0], "the standby is promoted")
             remove(other, "last.deed", "id = 3")
         key = auditor.run("pubkey", "--signing", copy.keeper_home / "keeper.key")
         auditor.key = key.stdout.strip()
