@@ -57,3 +57,16 @@ def account(app):
     app.execute("UPDATE account SET balance = balance + 1 WHERE id < 3")
     app.execute("DELETE FROM account WHERE id = 3")
     return app
+
+
+@pytest.fixture
+def deed(stack):
+    """A ledger table that copies of the cluster have, too. The test may stop the stack."""
+    with stack.connect_app() as app:
+        app.execute("DROP SCHEMA IF EXISTS place CASCADE")
+        app.execute("CREATE SCHEMA place")
+        app.execute("CREATE TABLE place.deed (id int, v enc_text) WITH (confide.ledger = on)")
+        app.execute("INSERT INTO place.deed VALUES (1, 'a'), (2, 'b')")
+        yield app
+    with stack.connect_app() as app:
+        app.execute("DROP SCHEMA place CASCADE")

@@ -15,17 +15,6 @@ from waiting import until
 QUERY = "SELECT id, v::text FROM place.deed ORDER BY id"
 
 
-@pytest.fixture
-def deed(stack):
-    with stack.connect_app() as app:
-        app.execute("DROP SCHEMA IF EXISTS place CASCADE")
-        app.execute("CREATE SCHEMA place")
-        app.execute("CREATE TABLE place.deed (id int, v enc_text) WITH (confide.ledger = on)")
-        app.execute("INSERT INTO place.deed VALUES (1, 'a'), (2, 'b')")
-        yield app
-        app.execute("DROP SCHEMA place CASCADE")
-
-
 def checkpoint(connection) -> list[str]:
     found = connection.execute("SELECT confide.ledger_checkpoint('place.deed')")
     return found.fetchone()[0].splitlines()[:3]  # name, size, root

@@ -19,24 +19,12 @@ def remove(dba, table: str, condition: str) -> None:
     dba.execute(type_of.format("ledger_sn", "s"))
 
 
-@pytest.fixture
-def deed(stack):
-    with stack.connect_app() as app:
-        app.execute("DROP SCHEMA IF EXISTS last CASCADE")
-        app.execute("CREATE SCHEMA last")
-        app.execute("CREATE TABLE last.deed (id int, v enc_text) WITH (confide.ledger = on)")
-        app.execute("INSERT INTO last.deed VALUES (1, 'a'), (2, 'b')")
-        yield app
-    with stack.connect_app() as app:
-        app.execute("DROP SCHEMA last CASCADE")
-
-
 def write(app, number: int) -> int:
     """A transaction, and one before it that is rolled back. The number of the version."""
     with pytest.raises(psycopg.errors.DivisionByZero), app.transaction():
-        app.execute("INSERT INTO last.deed VALUES (-1, 'never')")
+        app.execute("INSERT INTO place.deed VALUES (-1, 'never')")
         app.execute("SELECT 1 / 0")
-    sql = "INSERT INTO last.deed VALUES (%s, 'last') RETURNING sn"
+    sql = "INSERT INTO place.deed VALUES (%s, 'last') RETURNING sn"
     return app.execute(sql, (number,)).fetchone()[0]
 
 
@@ -50,7 +38,7 @@ def test_after_a_stop(stack, deed, auditor, checkpoint, killed):
             dba.execute("SELECT confide.checkpoint()")
         number = write(deed, 3)
         # The keeper has found the end.
-        assert auditor.findings("last.deed") == []
+        assert auditor.findings("place.deed") == []
         if checkpoint in ("after", "both"):
             dba.execute("SELECT confide.checkpoint()")
     for _ in range(2):
@@ -61,10 +49,10 @@ def test_after_a_stop(stack, deed, auditor, checkpoint, killed):
         with stack.connect_dba() as dba:
             dba.execute("SELECT confide.checkpoint()")
     with stack.connect_dba() as dba:
-        remove(dba, "last.deed", "id = 3")
+        remove(dba, "place.deed", "id = 3")
     with stack.connect_app() as app:
         auditor.app = app
-        assert auditor.findings("last.deed") == [(number, "removed")]
+        assert auditor.findings("place.deed") == [(number, "removed")]
 
 
 def test_rolled_back_by_its_commit(stack, deed, auditor):
@@ -73,8 +61,8 @@ def test_rolled_back_by_its_commit(stack, deed, auditor):
     with stack.connect_app() as other:
         for app, number in [(deed, 3), (other, 4)]:
             app.execute("BEGIN ISOLATION LEVEL SERIALIZABLE")
-            app.execute("SELECT count(*) FROM last.deed")
-            app.execute("INSERT INTO last.deed VALUES (%s, 'one of two')", (number,))
+            app.execute("SELECT count(*) FROM place.deed")
+            app.execute("INSERT INTO place.deed VALUES (%s, 'one of two')", (number,))
         deed.execute("COMMIT")
         with pytest.raises(psycopg.errors.SerializationFailure):
             other.execute("COMMIT")
@@ -82,8 +70,8 @@ def test_rolled_back_by_its_commit(stack, deed, auditor):
     stack.up()
     with stack.connect_app() as app:
         auditor.app = app
-        assert auditor.findings("last.deed") == []
-        assert app.execute("SELECT id FROM last.deed").fetchall() == [(1,), (2,), (3,)]
+        assert auditor.findings("place.deed") == []
+        assert app.execute("SELECT id FROM place.deed").fetchall() == [(1,), (2,), (3,)]
 
 
 def test_at_a_standby(stack, deed, auditor, tmp_path):
@@ -101,11 +89,11 @@ def test_at_a_standby(stack, deed, auditor, tmp_path):
             other.execute("SELECT pg_promote()")
             primary = "SELECT NOT pg_is_in_recovery()"
             until(lambda: other.execute(primary).fetchone()[0], "the standby is promoted")
-            remove(other, "last.deed", "id = 3")
+            remove(other, "place.deed", "id = 3")
         key = auditor.run("pubkey", "--signing", copy.keeper_home / "keeper.key")
         auditor.key = key.stdout.strip()
         with copy.connect_app() as other:
             auditor.app = other
-            assert auditor.findings("last.deed") == [(number, "removed")]
+            assert auditor.findings("place.deed") == [(number, "removed")]
     finally:
         copy.down("--remove")
