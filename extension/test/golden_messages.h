@@ -1930,31 +1930,41 @@ golden_ledger_seal(void)
 {
 	static const char golden_bytes[] = {
 		'\x01', '\x02', '\x03', '\x04', '\x05', '\x06', '\x07', '\x08', '\x02', '\x03', '\x04', '\x05',
-		'\x00', '\x00', '\x00', '\x00',
+		'\x03', '\x04', '\x05', '\x06', '\x04', '\x05', '\x06', '\x07', '\x08', '\x09', '\x0a', '\x0b',
+		'\x05', '\x06', '\x07', '\x08', '\x09', '\x0a', '\x0b', '\x0c', '\x07', '\x06', '\x00', '\x00',
+		'\x00', '\x00', '\x00', '\x00', '\x07', '\x08', '\x09', '\x0a', '\x0b', '\x0c', '\x0d', '\x0e',
+		'\x07', '\x08', '\x00', '\x00', '\x00', '\x00', '\x00', '\x00',
 	};
 	CfdReadLedgerSeal read;
-	const CfdWireLedgerSeal filled = {.count = 578437695752307201u, .lost = 84148994u};
+	const CfdWireLedgerSeal filled = {.count = 578437695752307201u, .lost = 84148994u, .adopted = 100992003u, .period = 795458214266537220u};
 
-	check(cfd_decode_ledger_seal(golden_bytes, 16, &read), "LedgerSeal is read");
+	check(cfd_decode_ledger_seal(golden_bytes, 56, &read), "LedgerSeal is read");
 	check(read.head.count == (uint64_t) UINT64_C(578437695752307201), "count of LedgerSeal");
 	check(read.head.lost == (uint32_t) UINT64_C(84148994), "lost of LedgerSeal");
+	check(read.head.adopted == (uint32_t) UINT64_C(100992003), "adopted of LedgerSeal");
+	check(read.head.period == (uint64_t) UINT64_C(795458214266537220), "period of LedgerSeal");
+	check(read.wanted_count == 2 && sizeof(CfdWireWanted) * 2 == 32 && (const char *) read.wanted == golden_bytes + 24, "wanted of LedgerSeal");
 	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "LedgerSeal filled");
-	check(!cfd_decode_ledger_seal(golden_bytes, 15, &read), "LedgerSeal cut short");
+	check(!cfd_decode_ledger_seal(golden_bytes, 55, &read), "LedgerSeal cut short");
 }
 
 static void
 golden_ledger_seal_answer(void)
 {
 	static const char golden_bytes[] = {
-		'\x01', '\x02', '\x03', '\x04', '\x00', '\x00', '\x00', '\x00', '\x01', '\x02',
+		'\x01', '\x02', '\x03', '\x04', '\x02', '\x00', '\x00', '\x00', '\x01', '\x02', '\x02', '\x00',
+		'\x00', '\x00', '\x01', '\x02', '\x02', '\x00', '\x00', '\x00', '\x01', '\x02',
 	};
 	CfdReadLedgerSealAnswer read;
-	const CfdWireLedgerSealAnswer filled = {.more = 67305985u};
+	const CfdWireLedgerSealAnswer filled = {.more = 67305985u, .length = 2u};
 
-	check(cfd_decode_ledger_seal_answer(golden_bytes, 10, &read), "LedgerSealAnswer is read");
+	check(cfd_decode_ledger_seal_answer(golden_bytes, 22, &read), "LedgerSealAnswer is read");
 	check(read.head.more == (uint32_t) UINT64_C(67305985), "more of LedgerSeal");
+	check(read.head.length == (uint32_t) UINT64_C(2), "length of LedgerSeal");
 	check(read.record_length == 2 && (const char *) read.record == golden_bytes + 8, "record of LedgerSeal");
+	check(read.envelopes.at == golden_bytes + 10 && read.envelopes.end == golden_bytes + 10 + 12, "envelopes of LedgerSeal");
 	check(memcmp(&filled, golden_bytes, sizeof(filled)) == 0, "LedgerSealAnswer filled");
+	check(!cfd_decode_ledger_seal_answer(golden_bytes, 21, &read), "LedgerSealAnswer cut short");
 }
 
 static void

@@ -40,4 +40,4 @@ pub mod range {
 
 /// Version of the whole contract. Peers with different versions refuse each other in the channel's
 /// handshake ([`hello`]).
-pub const VERSION: u32 = 48;
+pub const VERSION: u32 = 49;

@@ -8,7 +8,7 @@
 #define CFD_CONTRACT_H
 
 /* Version */
-#define CFD_CONTRACT_VERSION 48
+#define CFD_CONTRACT_VERSION 49
 
 /* Field identifiers */
 #define CFD_SLOT_BITS 44

@@ -2699,12 +2699,15 @@ cfd_decode_ledger_row(const void *bytes, uint64_t length, CfdReadLedgerRow *out)
 typedef struct CfdReadLedgerSeal
 {
 	CfdWireLedgerSeal head;
+	const CfdWireWanted *wanted;
+	uint64_t	wanted_count;
 } CfdReadLedgerSeal;
 
 static inline bool
 cfd_read_ledger_seal(CfdReader *from, CfdReadLedgerSeal *out)
 {
-	return cfd_take_head(from, &out->head, sizeof(out->head));
+	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
+		cfd_take_list(from, CFD_TO_END, 16, (const void **) &out->wanted, &out->wanted_count);
 }
 
 static inline bool
@@ -2720,13 +2723,15 @@ typedef struct CfdReadLedgerSealAnswer
 	CfdWireLedgerSealAnswer head;
 	const uint8_t *record;
 	uint64_t	record_length;
+	CfdReader	envelopes;
 } CfdReadLedgerSealAnswer;
 
 static inline bool
 cfd_read_ledger_seal_answer(CfdReader *from, CfdReadLedgerSealAnswer *out)
 {
 	return cfd_take_head(from, &out->head, sizeof(out->head)) &&
-		cfd_take_list(from, CFD_TO_END, 1, (const void **) &out->record, &out->record_length);
+		cfd_take_list(from, (uint64_t) out->head.length, 1, (const void **) &out->record, &out->record_length) &&
+		cfd_take_sealed_each(from, CFD_TO_END, &out->envelopes);
 }
 
 static inline bool

@@ -985,20 +985,21 @@ typedef struct CfdWireLedgerRow
 } CFD_IN_MESSAGE CfdWireLedgerRow;
 _Static_assert(sizeof(CfdWireLedgerRow) == 52, "CfdWireLedgerRow");
 
-/* Makes entries of what the transaction did, before it commits. Whoever asks holds a lock, so that redo records come into the WAL in the order of the entries. */
+/* Makes entries of what the transaction did, before it commits. Whoever asks holds a lock, so that redo records come into the WAL in the order of the entries. If the transaction has adopted values, it confirms them, too, as Kind::Confirm. */
 typedef struct CfdWireLedgerSeal
 {
 	uint64_t	count;	/* How many rows the transaction had. 0: the rest of those. */
 	uint32_t	lost;	/* 1 if the WAL may lack entries: nobody knows that the record before was written, or PostgreSQL was restarted. */
-	uint8_t	zero1[4];
+	uint32_t	adopted;	/* 1 if the transaction has adopted values. */
+	uint64_t	period;	/* As for Kind::Confirm. */
 } CFD_IN_MESSAGE CfdWireLedgerSeal;
-_Static_assert(sizeof(CfdWireLedgerSeal) == 16, "CfdWireLedgerSeal");
+_Static_assert(sizeof(CfdWireLedgerSeal) == 24, "CfdWireLedgerSeal");
 
 /* Body of the answer. */
 typedef struct CfdWireLedgerSealAnswer
 {
 	uint32_t	more;	/* 1: ask again for more. */
-	uint8_t	zero1[4];
+	uint32_t	length;	/* Bytes of the record. */
 } CFD_IN_MESSAGE CfdWireLedgerSealAnswer;
 _Static_assert(sizeof(CfdWireLedgerSealAnswer) == 8, "CfdWireLedgerSealAnswer");
 

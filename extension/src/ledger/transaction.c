@@ -27,6 +27,9 @@
 #include "storage/lmgr.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
+#include "value/adopt.h"
+#include "value/adopted.h"
+#include "value/delivery.h"
 #include "wal/fault.h"
 #include "wal/rmgr.h"
 
@@ -168,11 +171,42 @@ lock_order(LOCKTAG *tag)
 	(void) LockAcquire(tag, ExclusiveLock, false, false);
 }
 
+/*
+ * Asks the keeper for a redo record of entries, which is written to the WAL, and, if the transaction
+ * has adopted values, for their confirmation. Returns whether there is more.
+ */
+static bool
+seal(CfdWireLedgerSeal *body)
+{
+	CfdWireWanted wanted[CFD_DELIVERY_VALUES_MAX];
+	CfdReadLedgerSealAnswer read;
+	uint64		period = 0;
+	int			many = 0;
+	uint32		length;
+	const char *answer;
+
+	body->adopted = cfd_adopt_confirmable();
+	if (body->adopted != 0)
+		many = cfd_adopted_wanted(&period, wanted);
+	body->period = period;
+	answer = cfd_call(CFD_KIND_LEDGER_SEAL, body, sizeof(*body), wanted, many * sizeof(*wanted), &length);
+	CFD_DECODE(ledger_seal_answer, answer, length, &read);
+	cfd_fault("ledger-sealed");
+	if (read.record_length > 0 && read.record_length < CFD_WAL_RECORD_MIN)
+		cfd_violation("redo record is too short");
+	if (read.record_length > 0)
+		cfd_wal_log(read.record, read.record_length, true);
+	if (body->adopted == 0)
+		return read.head.more != 0;
+	cfd_adopted_delivered(period, wanted, many, read.envelopes);
+	cfd_adopt_confirmed();
+	return read.head.more != 0;
+}
+
 void
 cfd_ledger_before_commit(void)
 {
 	CfdWireLedgerSeal body = {.count = done};
-	CfdReadLedgerSealAnswer read;
 	LOCKTAG		tag;
 	bool	   *lost;
 
@@ -186,20 +220,8 @@ cfd_ledger_before_commit(void)
 	body.lost = *lost;
 	*lost = true;
 	sealed = true;
-	do
-	{
-		uint32		length;
-		const char *answer = cfd_call(CFD_KIND_LEDGER_SEAL, &body, sizeof(body), NULL, 0, &length);
-
-		CFD_DECODE(ledger_seal_answer, answer, length, &read);
-		cfd_fault("ledger-sealed");
-		if (read.record_length > 0 && read.record_length < CFD_WAL_RECORD_MIN)
-			cfd_violation("redo record is too short");
-		if (read.record_length > 0)
-			cfd_wal_log(read.record, read.record_length, true);
-		body.count = 0;
-		body.lost = 0;
-	} while (read.head.more != 0);
+	while (seal(&body))
+		body = (CfdWireLedgerSeal) {0};
 	*lost = false;
 	cfd_channel.deferred = false;
 	LockRelease(&tag, ExclusiveLock, false);

@@ -439,6 +439,19 @@ cfd_adopt_ended(void)
 	cfd_adopted_forget();
 }
 
+bool
+cfd_adopt_confirmable(void)
+{
+	return adopted_on != 0 && cfd_channel.connected && adopted_on == cfd_channel.generation;
+}
+
+void
+cfd_adopt_confirmed(void)
+{
+	cfd_channel.deferred = cfd_channel.unasked = false;
+	cfd_adopt_ended();
+}
+
 void
 cfd_adopt_before_commit(void)
 {
@@ -446,7 +459,7 @@ cfd_adopt_before_commit(void)
 
 	if (on == 0)
 		return;
-	if (cfd_channel.connected && on == cfd_channel.generation)
+	if (cfd_adopt_confirmable())
 		cfd_adopted_confirm();
 	/* Another channel knows nothing of them. */
 	if (!cfd_channel.connected || on != cfd_channel.generation)
@@ -455,8 +468,7 @@ cfd_adopt_before_commit(void)
 				 errmsg("Confide's keeper has not confirmed values that this transaction has written"),
 				 errdetail("The connection to the keeper ended before it had."),
 				 errhint("The transaction had no effect; try again.")));
-	cfd_channel.deferred = cfd_channel.unasked = false;
-	cfd_adopt_ended();
+	cfd_adopt_confirmed();
 }
 
 void

@@ -31,8 +31,12 @@ extern bool cfd_adopt(Relation relation, CfdPromotion *items, int count);
 extern bool cfd_lease(Relation relation, CfdPromotion *items, int count);
 /* To be called before a commit or PREPARE: waits for the keeper if the transaction has adopted values. */
 extern void cfd_adopt_before_commit(void);
+/* The channel's keeper has confirmed all of them, asked otherwise. */
+extern void cfd_adopt_confirmed(void);
 /* Whether the keeper may have an error of an adopted value that was not reported. */
 extern bool cfd_adopt_unconfirmed(void);
+/* Whether the channel's keeper can confirm what the transaction has adopted. */
+extern bool cfd_adopt_confirmable(void);
 /* The transaction has ended. */
 extern void cfd_adopt_ended(void);
 extern void cfd_adopt_init(void);

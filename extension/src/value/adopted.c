@@ -77,31 +77,49 @@ cfd_adopted_find(CfdFid fid, uint8 type, const char **envelope, uint32 *length)
 	return false;
 }
 
+int
+cfd_adopted_wanted(uint64 *period, CfdWireWanted *wanted)
+{
+	*period = cfd_delivery_period();
+	if (*period == 0 || !entries_are_current())
+		return 0;
+	for (int i = 0; i < count; i++)
+		wanted[i] = (CfdWireWanted) {.fid = entries[i].fid,.t = entries[i].type,.form = CFD_DELIVERY_DELIVERY};
+	return count;
+}
+
+void
+cfd_adopted_delivered(uint64 period, const CfdWireWanted *wanted, int many, CfdReader envelopes)
+{
+	CfdReadSealed sealed;
+
+	for (int i = 0; i < many && envelopes.at != envelopes.end; i++)
+	{
+		if (!cfd_read_sealed(&envelopes, &sealed))
+			cfd_violation("malformed envelope of an adopted value");
+		cfd_kept_put(period, wanted[i].fid, wanted[i].t, (const char *) sealed.envelope, sealed.envelope_length);
+	}
+}
+
 void
 cfd_adopted_confirm(void)
 {
-	CfdWireConfirm body = {.period = cfd_delivery_period()};
 	CfdWireWanted wanted[CFD_DELIVERY_VALUES_MAX];
+	uint64		period;
+	int			many = cfd_adopted_wanted(&period, wanted);
+	CfdWireConfirm body = {.period = period};
 	CfdReadConfirmAnswer read;
-	CfdReadSealed sealed;
 	const char *answer;
 	uint32		length;
 
-	if (count == 0 || body.period == 0 || !entries_are_current())
+	if (many == 0)
 	{
 		cfd_fence();
 		return;
 	}
-	for (int i = 0; i < count; i++)
-		wanted[i] = (CfdWireWanted) {.fid = entries[i].fid,.t = entries[i].type,.form = CFD_DELIVERY_DELIVERY};
-	answer = cfd_call(CFD_KIND_CONFIRM, &body, sizeof(body), wanted, count * sizeof(*wanted), &length);
+	answer = cfd_call(CFD_KIND_CONFIRM, &body, sizeof(body), wanted, many * sizeof(*wanted), &length);
 	CFD_DECODE(confirm_answer, answer, length, &read);
-	for (int i = 0; i < count && read.envelopes.at != read.envelopes.end; i++)
-	{
-		if (!cfd_read_sealed(&read.envelopes, &sealed))
-			cfd_violation("malformed envelope of an adopted value");
-		cfd_kept_put(body.period, wanted[i].fid, wanted[i].t, (const char *) sealed.envelope, sealed.envelope_length);
-	}
+	cfd_adopted_delivered(period, wanted, many, read.envelopes);
 }
 
 void

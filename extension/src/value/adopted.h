@@ -22,7 +22,14 @@
 extern void cfd_adopted_note(uint64 period, CfdFid fid, const CfdSealed *sealed);
 /* Copies the client's own envelope into the current memory context. To be called if the column's key is known. */
 extern bool cfd_adopted_find(CfdFid fid, uint8 type, const char **envelope, uint32 *length);
-/* Waits for the keeper, as cfd_fence, and takes delivery envelopes of what was noted. */
+/*
+ * Of what was noted delivery envelopes are wanted of a period: how many there are, at most
+ * CFD_DELIVERY_VALUES_MAX. Sets the period and them.
+ */
+extern int	cfd_adopted_wanted(uint64 *period, CfdWireWanted *wanted);
+/* They have arrived. */
+extern void cfd_adopted_delivered(uint64 period, const CfdWireWanted *wanted, int many, CfdReader envelopes);
+/* Waits for the keeper, as cfd_fence, and takes them. */
 extern void cfd_adopted_confirm(void);
 /* The transaction has ended. */
 extern void cfd_adopted_forget(void);

@@ -1265,18 +1265,29 @@ messages! {
         cells: Each<'a, LedgerCell<'a>> [],
     };
     /// Makes entries of what the transaction did, before it commits. Whoever asks holds a lock,
-    /// so that redo records come into the WAL in the order of the entries.
-    LedgerSeal = 108, body {
+    /// so that redo records come into the WAL in the order of the entries. If the transaction has
+    /// adopted values, it confirms them, too, as [`Kind::Confirm`].
+    LedgerSeal = 108, body<'a> {
         /// How many rows the transaction had. 0: the rest of those.
         count: u64,
         /// 1 if the WAL may lack entries: nobody knows that the record before was written, or
         /// PostgreSQL was restarted.
-        lost: u32 => 4 zeros,
+        lost: u32,
+        /// 1 if the transaction has adopted values.
+        adopted: u32,
+        /// As for [`Kind::Confirm`].
+        period: u64;
+        /// As for [`Kind::Confirm`].
+        wanted: List<'a, Wanted> [],
     } answer<'a> {
         /// 1: ask again for more.
-        more: u32 => 4 zeros;
+        more: u32,
+        /// Bytes of the record.
+        length: u32;
         /// A redo record.
-        record: &'a [u8] [],
+        record: &'a [u8] [length],
+        /// As of [`Kind::Confirm`].
+        envelopes: Each<'a, Sealed<'a>> [],
     };
     /// How the transaction ended whose entries this channel has made.
     LedgerEnd = 109, body {

@@ -227,7 +227,7 @@ impl Direct {
             }
             let sealed = self.connection.handle(
                 Kind::LedgerSeal,
-                &[LEDGER_ROWS.to_le_bytes(), [0; 8]].concat(),
+                &[LEDGER_ROWS.to_le_bytes(), [0; 8], [0; 8]].concat(),
             );
             sealed.ok_or("not sealed")?.map_err(|e| e.to_string())?;
             self.connection

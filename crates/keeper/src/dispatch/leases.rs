@@ -13,7 +13,7 @@ use crate::leases::{Progress, identity};
 use crate::provenance;
 use crate::session::Client;
 use contract::codec::{Fixed, List};
-use contract::message::table::Run;
+use contract::message::table::{Run, Wanted};
 use contract::message::{LEASE_COLUMNS_MAX, LEASE_MAX, ROWS_MAX};
 use contract::{Fid, Kind, answer, body};
 use redo::{Adopted, Item};
@@ -254,16 +254,28 @@ impl Connection {
     /// Everything that was sent before has been dealt with. A value that was refused is told again, since the
     /// database forgets errors when it goes back to a savepoint.
     pub(super) fn fence(&self, kind: Kind) -> Result<(), Failure> {
-        let refused = self.held.refused.clone().filter(|_| kind == Kind::Fence);
-        refused.map_or(Ok(()), Err)
+        match kind {
+            Kind::Fence => self.adopted_all(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether no value that the transaction has adopted was refused.
+    pub(super) fn adopted_all(&self) -> Result<(), Failure> {
+        self.held.refused.clone().map_or(Ok(()), Err)
     }
 
     /// As [`Connection::fence`], with delivery envelopes of what was adopted.
     pub(super) fn confirm(&mut self, body: &body::Confirm<'_>) -> Result<(), Failure> {
-        self.fence(Kind::Fence)?;
-        let wanted = body.wanted.iter().take(ROWS_MAX);
-        self.seal_for_delivery(body.period, wanted.map(|one| (one.fid, one.t)));
+        self.adopted_all()?;
+        self.deliver_adopted(body.period, body.wanted);
         Ok(())
+    }
+
+    /// Appends delivery envelopes of what was adopted.
+    pub(super) fn deliver_adopted(&mut self, period: u64, wanted: List<'_, Wanted>) {
+        let wanted = wanted.iter().take(ROWS_MAX);
+        self.seal_for_delivery(period, wanted.map(|one| (one.fid, one.t)));
     }
 
     pub(super) fn adopt(&mut self, body: body::Adopt<'_>) -> Result<(), Failure> {

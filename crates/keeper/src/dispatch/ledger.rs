@@ -15,6 +15,7 @@ use super::signed::now;
 use crate::fail::{self, Failure};
 use crate::logs::{Author, Doing, Log};
 use crate::published;
+use contract::codec::Each;
 use contract::message::ledger::{
     CHECKPOINT, CONSISTENCY, CURRENT, END, ERASE, INCLUSION, PAST, RESTORE, SHOWN, WRITE,
 };
@@ -165,9 +166,12 @@ impl Connection {
         Ok(())
     }
 
-    pub(super) fn ledger_seal(&mut self, body: body::LedgerSeal) -> Result<(), Failure> {
+    pub(super) fn ledger_seal(&mut self, body: &body::LedgerSeal<'_>) -> Result<(), Failure> {
         self.need_client()?;
         self.may_write()?;
+        if body.adopted == 1 {
+            self.adopted_all()?;
+        }
         if body.lost == 1 {
             self.keeper.logs.lost();
         }
@@ -191,18 +195,22 @@ impl Connection {
         };
         let count = rows.min(room);
         let more = u32::from(count < self.ledger.pending.len());
-        self.answer(&answer::LedgerSeal { more, record: &[] });
         let tables = std::mem::take(&mut self.ledger.tables);
         for (log, (names, doings)) in by_log(&tables, self.ledger.pending.drain(..count))? {
             self.ledger_make(log, names, &doings, &mut promotion)?;
         }
         self.ledger.tables = tables;
-        if let Some(durable) = &self.keeper.durable
-            && !promotion.is_empty()
-        {
-            let record = durable.log_promotion(promotion)?;
-            self.reply.extend_from_slice(&record);
-        }
+        let record = match &self.keeper.durable {
+            Some(durable) if !promotion.is_empty() => durable.log_promotion(promotion)?,
+            _ => Vec::new(),
+        };
+        self.answer(&answer::LedgerSeal {
+            more,
+            length: u32::try_from(record.len()).unwrap_or(u32::MAX),
+            record: &record,
+            envelopes: Each::new(&[]),
+        });
+        self.deliver_adopted(body.period, body.wanted);
         Ok(())
     }
 

@@ -369,7 +369,7 @@ impl Connection {
 
     fn answered_of_ledgers(&mut self, kind: Kind, body: &[u8]) -> Result<(), Failure> {
         match kind {
-            Kind::LedgerSeal => self.ledger_seal(take(body)?),
+            Kind::LedgerSeal => self.ledger_seal(&take(body)?),
             Kind::LedgerWho => self.ledger_who(),
             Kind::LedgerCheck => self.ledger_check(take(body)?),
             Kind::LedgerReport => self.ledger_report(take(body)?),

@@ -84,7 +84,7 @@ impl Site {
         self.row(WRITE, 0, version, name);
         let sealed = self
             .backend
-            .call(Kind::LedgerSeal, &[1_u64.to_le_bytes(), [0; 8]].concat());
+            .call(Kind::LedgerSeal, &[1_u64.to_le_bytes(), [0; 8], [0; 8]].concat());
         sealed.unwrap();
         self.backend.send(Kind::LedgerEnd, &1_u64.to_le_bytes());
     }
