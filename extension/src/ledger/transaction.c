@@ -172,8 +172,28 @@ lock_order(LOCKTAG *tag)
 }
 
 /*
- * Asks the keeper for a redo record of entries, which is written to the WAL, and, if the transaction
- * has adopted values, for their confirmation. Returns whether there is more.
+ * Above so many, delivery envelopes are asked for separately: to seal them takes the keeper longer
+ * than to be woken once more, and others wait for the lock.
+ */
+#define ENVELOPES_MAX 16
+
+/* Whether the transaction has adopted values that are confirmed with its entries. Sets what else is wanted. */
+static bool
+confirms(uint64 *period, CfdWireWanted *wanted, int *many)
+{
+	*many = 0;
+	if (!cfd_adopt_confirmable())
+		return false;
+	*many = cfd_adopted_wanted(period, wanted);
+	if (*many <= ENVELOPES_MAX)
+		return true;
+	*many = 0;
+	return false;
+}
+
+/*
+ * Asks the keeper for a redo record of entries, which is written to the WAL, and for the
+ * confirmation of adopted values. Returns whether there is more.
  */
 static bool
 seal(CfdWireLedgerSeal *body)
@@ -181,13 +201,11 @@ seal(CfdWireLedgerSeal *body)
 	CfdWireWanted wanted[CFD_DELIVERY_VALUES_MAX];
 	CfdReadLedgerSealAnswer read;
 	uint64		period = 0;
-	int			many = 0;
+	int			many;
 	uint32		length;
 	const char *answer;
 
-	body->adopted = cfd_adopt_confirmable();
-	if (body->adopted != 0)
-		many = cfd_adopted_wanted(&period, wanted);
+	body->adopted = confirms(&period, wanted, &many);
 	body->period = period;
 	answer = cfd_call(CFD_KIND_LEDGER_SEAL, body, sizeof(*body), wanted, many * sizeof(*wanted), &length);
 	CFD_DECODE(ledger_seal_answer, answer, length, &read);
@@ -196,10 +214,11 @@ seal(CfdWireLedgerSeal *body)
 		cfd_violation("redo record is too short");
 	if (read.record_length > 0)
 		cfd_wal_log(read.record, read.record_length, true);
-	if (body->adopted == 0)
-		return read.head.more != 0;
-	cfd_adopted_delivered(period, wanted, many, read.envelopes);
-	cfd_adopt_confirmed();
+	if (body->adopted != 0)
+	{
+		cfd_adopted_delivered(period, wanted, many, read.envelopes);
+		cfd_adopt_confirmed();
+	}
 	return read.head.more != 0;
 }
 

@@ -222,8 +222,8 @@ fn refused() {
     found(&mut running.session());
 }
 
-/// What was refused is told at each fence until another transaction begins, also if the database has forgotten its
-/// errors meanwhile. Bug: after ROLLBACK TO a transaction commits a row with a zero in place of its value.
+/// What was refused is told at each fence, and whenever entries are made, until another transaction begins, also if
+/// the database has forgotten its errors meanwhile. Bug: after ROLLBACK TO a transaction commits a row with a zero in place of its value.
 #[test]
 fn refused_for_the_transaction() {
     let place = Place::new();
@@ -236,8 +236,12 @@ fn refused_for_the_transaction() {
     backend.send(Kind::Forget, &[]);
     assert!(backend.fence().is_err());
     assert!(backend.fence().is_err());
+    // Of no rows, of a transaction that has adopted values, without envelopes.
+    let sealing = [&[0; 12], 1_u32.to_le_bytes().as_slice(), &[0; 8]].concat();
+    assert!(backend.call(Kind::LedgerSeal, &sealing).is_err());
     backend.send(Kind::Clock, &0_i64.to_le_bytes());
     assert!(backend.fence().is_ok());
+    assert!(backend.call(Kind::LedgerSeal, &sealing).is_ok());
     assert_eq!(adopt(&mut backend, fids[1], "pay", 11, &mut log), Ok(()));
 }
 
