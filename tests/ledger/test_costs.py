@@ -59,10 +59,10 @@ def test_savepoints_do_not_wait(counting, auditor):
 
 @pytest.mark.parametrize("key", ["", ", PRIMARY KEY (what)"])
 def test_new_values(counting, auditor, key):
-    """Values that the client has fitted are confirmed at the commit, with the entries of the log, and
-    what the session reads comes with the confirmation; those of an index are promoted, and searched
-    for in the same message. Bug: a wait of its own for the values of the version that goes to the
-    history, or for the confirmation."""
+    """Values that the client has fitted are confirmed at the commit, with the entries of the log,
+    and what the session reads comes with the confirmation; those of an index are promoted, and
+    searched for in the same message. Bug: a wait of its own for the values of the version that goes
+    to the history, or for the confirmation."""
     counting.execute(
         f"CREATE TABLE bond (id int, what enc_text, price enc_numeric(9,2){key})"
         " WITH (confide.ledger = on)"

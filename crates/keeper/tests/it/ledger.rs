@@ -86,7 +86,10 @@ fn placed(
 }
 
 pub fn seal(backend: &mut Backend, count: u64) -> Result<Vec<u8>, (String, String)> {
-    backend.call(Kind::LedgerSeal, &[count.to_le_bytes(), [0; 8], [0; 8]].concat())
+    backend.call(
+        Kind::LedgerSeal,
+        &[count.to_le_bytes(), [0; 8], [0; 8]].concat(),
+    )
 }
 
 /// A database whose clock was set back, or on, writes nothing. With the bug it could date a version

@@ -82,9 +82,10 @@ impl Site {
 
     fn write(&mut self, version: Version<'_>, name: Fid) {
         self.row(WRITE, 0, version, name);
-        let sealed = self
-            .backend
-            .call(Kind::LedgerSeal, &[1_u64.to_le_bytes(), [0; 8], [0; 8]].concat());
+        let sealed = self.backend.call(
+            Kind::LedgerSeal,
+            &[1_u64.to_le_bytes(), [0; 8], [0; 8]].concat(),
+        );
         sealed.unwrap();
         self.backend.send(Kind::LedgerEnd, &1_u64.to_le_bytes());
     }
