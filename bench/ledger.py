@@ -2,14 +2,15 @@
 
 One table of claims about works of art (2 kB of text in a row, as SecuDB's third workload has), as
 five kinds: plain, the same through the proxy, a plain ledger, protected, a protected ledger. Rounds
-alternate between kinds: INSERT, UPDATE and SELECT by key, each a transaction; SELECT of SIGNED rows
-without and with signature. Then TPC-C, with all nine tables as ledger tables and without, plain and
-with protected personal columns: TURNS alternations of the kinds, each in another order, and their
-medians. All turns are short, so that whatever else slows the machine down meets all kinds alike.
-Then a log of each of SIZES versions: how long its table takes to be verified,
-whole and from a checkpoint, and how many bytes a signed result of SIGNED rows, one cell of it and a
-version's proof have. Last, proofs of logs of up to a hundred million leaves, which are simulated
-(all leaves are the same): bytes, and microseconds to verify.
+alternate between kinds: INSERT, UPDATE and SELECT by key, each a transaction; INSERT within
+transactions, and of several rows; SELECT of SIGNED rows without and with signature. Then TPC-C,
+with all nine tables as ledger tables and without, plain and with protected personal columns: TURNS
+alternations of the kinds, each in another order, and their medians. All turns are short, so that
+whatever else slows the machine down meets all kinds alike. Then a log of each of SIZES versions:
+how long its table takes to be verified, whole and from a checkpoint, and how many bytes a signed
+result of SIGNED rows, one cell of it and a version's proof have. Last, proofs of logs of up to a
+hundred million leaves, which are simulated (all leaves are the same): bytes, and microseconds to
+verify.
 
 The server is one that has run for a while: all of its shared buffers have been used, and it uses
 files of its WAL again. A claim's text is so long that a row is compressed with and without a
@@ -40,6 +41,8 @@ from report import Report, median, parameter, parameters, progress, ratio, table
 ROWS = parameter("ROWS", 20_000)
 ROUNDS = parameter("ROUNDS", 60)
 STATEMENTS = parameter("STATEMENTS", 50)
+# Rows of an INSERT that has several.
+TOGETHER = 10
 SIGNED = parameter("SIGNED", 100)
 CLIENTS = parameter("CLIENTS", 4)
 TURNS = parameter("TURNS", 10)
@@ -78,15 +81,32 @@ def make(app, name: str, enc: str, option: str, rows: int, claim: str) -> None:
     app.execute(f"VACUUM ANALYZE {name}")
 
 
-def statements(name: str, turn: int) -> dict[str, list[tuple[str, tuple]]]:
-    first = ROWS + turn * STATEMENTS + 1
+def inserts(name: str, first: int, statements: int, rows: int = 1) -> list[tuple[str, tuple]]:
+    """INSERTs of so many rows each, from this key on."""
+    values = ", ".join(["(%s, %s, %s, %s)"] * rows)
+    insert = f"INSERT INTO {name} (id, artist, price, claim) VALUES {values}"
+    starts = range(first, first + statements * rows, rows)
+    row = ("artist", 5, CLAIM)
+    return [(insert, sum(((n, *row) for n in range(at, at + rows)), ())) for at in starts]
+
+
+def statements(name: str, turn: int) -> dict[str, tuple[list[tuple[str, tuple]], int]]:
+    """Statements by what they do, and of how many the time is."""
+    first = ROWS + turn * 3 * STATEMENTS + 1
     keys = [(n * 7919) % ROWS + 1 for n in range(turn, turn + STATEMENTS)]
-    insert = f"INSERT INTO {name} (id, artist, price, claim) VALUES (%s, %s, %s, %s)"
-    inserted = [(n, "artist", 5, CLAIM) for n in range(first, first + STATEMENTS)]
+    update = f"UPDATE {name} SET price = %s WHERE id = %s"
+    select = f"SELECT artist, claim FROM {name} WHERE id = %s"
+    block = inserts(name, first + STATEMENTS, STATEMENTS)
+    many = inserts(name, first + 2 * STATEMENTS, STATEMENTS // TOGETHER, TOGETHER)
     return {
-        "INSERT": [(insert, row) for row in inserted],
-        "UPDATE": [(f"UPDATE {name} SET price = %s WHERE id = %s", (9, key)) for key in keys],
-        "SELECT": [(f"SELECT artist, claim FROM {name} WHERE id = %s", (key,)) for key in keys],
+        "INSERT": (inserts(name, first, STATEMENTS), STATEMENTS),
+        f"INSERT, {STATEMENTS} a transaction": (
+            [("BEGIN", ()), *block, ("COMMIT", ())],
+            STATEMENTS,
+        ),
+        f"INSERT of {TOGETHER} rows, for a row": (many, len(many) * TOGETHER),
+        "UPDATE": ([(update, (9, key)) for key in keys], STATEMENTS),
+        "SELECT": ([(select, (key,)) for key in keys], STATEMENTS),
     }
 
 
@@ -98,12 +118,12 @@ def selects(name: str, turn: int) -> dict[str, str]:
     return {f"SELECT {SIGNED} rows": query, "the same, signed": f"{query} WITH SIGNATURE 'bench'"}
 
 
-def timed(connection, work: list[tuple[str, tuple]]) -> float:
-    """Microseconds for one of them."""
+def timed(connection, work: list[tuple[str, tuple]], count: int) -> float:
+    """Microseconds for one of so many."""
     begin = time.perf_counter()
     for statement, values in work:
         connection.execute(statement, values or None)
-    return (time.perf_counter() - begin) / len(work) * 1e6
+    return (time.perf_counter() - begin) / count * 1e6
 
 
 class Runs:
@@ -114,12 +134,12 @@ class Runs:
         self.clock: dict = {}
         self.processor: dict = {}
 
-    def add(self, what: str, kind: str, connection, work: list[tuple[str, tuple]]) -> None:
+    def add(self, what: str, kind: str, connection, work: list, count: int) -> None:
         before = processor.of_stack(self.stack, self.stack.proxy_pid())
-        took = timed(connection, work)
+        took = timed(connection, work, count)
         spent = processor.of_stack(self.stack, self.stack.proxy_pid()) - before
         self.clock.setdefault(what, {}).setdefault(kind, []).append(took)
-        self.processor.setdefault(what, {}).setdefault(kind, []).append(spent / len(work) * 1e6)
+        self.processor.setdefault(what, {}).setdefault(kind, []).append(spent / count * 1e6)
 
 
 def rounds(stack, app, direct) -> Runs:
@@ -130,12 +150,13 @@ def rounds(stack, app, direct) -> Runs:
         for kind in kinds[turn % len(kinds) :] + kinds[: turn % len(kinds)]:
             name = name_of(kind)
             connection = direct if kind == "plain" else app
-            for what, work in statements(name, turn).items():
-                runs.add(what, kind, connection, work)
+            for what, (work, count) in statements(name, turn).items():
+                runs.add(what, kind, connection, work, count)
             for what, query in selects(name, turn).items():
                 if kind == "plain" and what.endswith("signed"):
                     continue
-                runs.add(what, kind, connection, [(query, ())] * max(1, STATEMENTS // 5))
+                count = max(1, STATEMENTS // 5)
+                runs.add(what, kind, connection, [(query, ())] * count, count)
         progress(f"round {turn + 1} of {ROUNDS}")
     return runs
 
@@ -201,12 +222,12 @@ def waits(stack) -> dict:
         servers.stat_keeper(dba)  # opens this connection's own channel
         channels = int(servers.stat_keeper(dba)["channels"])
         for kind in KINDS:
-            for what, work in statements(name_of(kind), ROUNDS).items():
+            for what, (work, count) in statements(name_of(kind), ROUNDS).items():
                 before = servers.answered(dba, channels)
                 with servers.connect(stack.app_url) as app:
-                    timed(app, work)
+                    timed(app, work, count)
                 after = servers.answered(dba, channels)
-                found.setdefault(what, {})[kind] = (after - before) / len(work)
+                found.setdefault(what, {})[kind] = (after - before) / count
     return found
 
 

@@ -63,13 +63,18 @@ run_as() {
     (cd / && exec "$@")
 }
 
+# process_ended PID: also if nobody has taken notice of it, which in a container
+# without an init can take long.
+process_ended() {
+    ! grep -q '^State:	[^ZX]' "/proc/$1/status" 2>/dev/null
+}
+
 # process_runs PID NAME: this process is alive and is this program (a pid file
 # may be older than the last boot).
 process_runs() {
     local pid=$1 name=$2 exe
     case $pid in '' | *[!0-9]*) return 1 ;; esac
-    [ -d "/proc/$pid" ] || return 1
-    grep -q '^State:	Z' "/proc/$pid/status" 2>/dev/null && return 1
+    process_ended "$pid" && return 1
     exe=$(tr '\0' '\n' <"/proc/$pid/cmdline" 2>/dev/null | head -n 1) || return 1
     [ "${exe##*/}" = "$name" ]
 }
@@ -98,5 +103,5 @@ port_taken() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 # stop_pid PID SECONDS: SIGTERM, then SIGKILL.
 stop_pid() {
     kill -TERM "$1" 2>/dev/null || return 0
-    wait_for "$2" test ! -d "/proc/$1" || kill -KILL "$1" 2>/dev/null || true
+    wait_for "$2" process_ended "$1" || kill -KILL "$1" 2>/dev/null || true
 }
