@@ -92,12 +92,13 @@ def inserts(name: str, first: int, statements: int, rows: int = 1) -> list[tuple
 
 def statements(name: str, turn: int) -> dict[str, tuple[list[tuple[str, tuple]], int]]:
     """Statements by what they do, and of how many the time is."""
-    first = ROWS + turn * 3 * STATEMENTS + 1
+    keys_of_each = max(STATEMENTS, TOGETHER)
+    first = ROWS + turn * 3 * keys_of_each + 1
     keys = [(n * 7919) % ROWS + 1 for n in range(turn, turn + STATEMENTS)]
     update = f"UPDATE {name} SET price = %s WHERE id = %s"
     select = f"SELECT artist, claim FROM {name} WHERE id = %s"
-    block = inserts(name, first + STATEMENTS, STATEMENTS)
-    many = inserts(name, first + 2 * STATEMENTS, STATEMENTS // TOGETHER, TOGETHER)
+    block = inserts(name, first + keys_of_each, STATEMENTS)
+    many = inserts(name, first + 2 * keys_of_each, keys_of_each // TOGETHER, TOGETHER)
     return {
         "INSERT": (inserts(name, first, STATEMENTS), STATEMENTS),
         f"INSERT, {STATEMENTS} a transaction": (

@@ -83,6 +83,25 @@ def test_new_values(counting, auditor, key):
     assert auditor.findings("bond") == []
 
 
+@pytest.mark.parametrize(("rows", "answers"), [(8, 1), (9, 2)])
+def test_many_values(counting, rows, answers):
+    """What the session reads of more than sixteen values is asked for by itself, without the lock.
+    Bug: it is not asked for, or the commit does without the confirmation."""
+    counting.execute(
+        "CREATE TABLE bond (id int, what enc_text, price enc_numeric(9,2))"
+        " WITH (confide.ledger = on)"
+    )
+    insert = "INSERT INTO bond VALUES (%s, 'a', 1)"
+    counting.execute(insert, (0,))
+    counting.execute("SELECT what, price FROM bond")
+    counting.execute("BEGIN")
+    for number in range(1, rows + 1):
+        counting.execute(insert, (number,))
+    assert waited(counting, "COMMIT") == answers
+    found = counted(counting, "SELECT what, price FROM bond WHERE id > 0")
+    assert found == ([("a", 1)] * rows, 0)
+
+
 def test_values_that_stay(counting, auditor):
     """Protected values that a change leaves as they are. Bug: it waits for their way into the
     history."""

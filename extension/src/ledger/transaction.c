@@ -8,7 +8,8 @@
  * error of the commit. A repeated number means that everything from it on was
  * rolled back to a savepoint. Before the commit, the keeper turns the
  * remaining operations into entries, and their redo record is written to the
- * WAL under a lock. The WAL therefore contains the entries in order. If a
+ * WAL under a lock. The WAL therefore contains the entries in order. With them
+ * it confirms the values that the transaction has adopted (adopt.h). If a
  * record was not written, or may have been lost with the end of the WAL, the
  * next transaction tells the keeper, which then logs its entries again. After
  * the commit the keeper is told about it without being woken.
@@ -171,24 +172,20 @@ lock_order(LOCKTAG *tag)
 	(void) LockAcquire(tag, ExclusiveLock, false, false);
 }
 
-/*
- * Above so many, delivery envelopes are asked for separately: to seal them takes the keeper longer
- * than to be woken once more, and others wait for the lock.
- */
+/* More delivery envelopes are asked for separately: others wait for the lock while they are sealed. */
 #define ENVELOPES_MAX 16
 
 /* Whether the transaction has adopted values that are confirmed with its entries. Sets what else is wanted. */
 static bool
 confirms(uint64 *period, CfdWireWanted *wanted, int *many)
 {
-	*many = 0;
-	if (!cfd_adopt_confirmable())
-		return false;
-	*many = cfd_adopted_wanted(period, wanted);
-	if (*many <= ENVELOPES_MAX)
-		return true;
-	*many = 0;
-	return false;
+	bool		together;
+
+	*many = cfd_adopt_confirmable() ? cfd_adopted_wanted(period, wanted) : 0;
+	together = cfd_adopt_confirmable() && *many <= ENVELOPES_MAX;
+	if (!together)
+		*many = 0;
+	return together;
 }
 
 /*
