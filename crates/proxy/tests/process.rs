@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -13,6 +13,8 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_confide-proxy");
 struct Proxy {
     child: Child,
     address: String,
+    /// The Unix socket. It is made last, so a proxy that has it serves the address, too.
+    socket: PathBuf,
     _dir: tempfile::TempDir,
 }
 
@@ -39,11 +41,8 @@ impl Proxy {
         let line = format!("confide-key-v1 client secret {}=\n", "A".repeat(43));
         std::fs::write(&key, line).unwrap();
         std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = port.local_addr().unwrap().to_string();
-        drop(port);
-        let child = Command::new(PROGRAM)
-            .env("CONFIDE_PROXY_LISTEN", &address)
+        let mut command = Command::new(PROGRAM);
+        command
             .env(
                 "CONFIDE_PROXY_UPSTREAM",
                 server.local_addr().unwrap().to_string(),
@@ -51,20 +50,28 @@ impl Proxy {
             .env("CONFIDE_PROXY_CLIENT_KEY", &key)
             .env("CONFIDE_PROXY_INSECURE", "true")
             .env("CONFIDE_PROXY_USERS", "*")
+            .env("CONFIDE_PROXY_UNIX_SOCKET_DIR", dir.path())
             .envs(settings.iter().copied())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let proxy = Proxy {
-            child,
-            address,
-            _dir: dir,
-        };
-        for _ in 0..12_000 {
-            if TcpStream::connect(&proxy.address).is_ok() {
-                return proxy;
+            .stderr(Stdio::null());
+        // Another test may take the port before the proxy does.
+        for _ in 0..100 {
+            let port = TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = port.local_addr().unwrap();
+            drop(port);
+            let socket = dir.path().join(format!(".s.PGSQL.{}", address.port()));
+            let address = address.to_string();
+            let mut child = command
+                .env("CONFIDE_PROXY_LISTEN", &address)
+                .spawn()
+                .unwrap();
+            if serves(&mut child, &socket) {
+                return Proxy {
+                    child,
+                    address,
+                    socket,
+                    _dir: dir,
+                };
             }
-            std::thread::sleep(Duration::from_millis(50));
         }
         panic!("the proxy did not come up");
     }
@@ -75,6 +82,19 @@ impl Proxy {
             .set_read_timeout(Some(Duration::from_secs(600)))
             .unwrap();
         stream
+    }
+}
+
+/// Waits until the proxy has made its Unix socket or has stopped.
+fn serves(child: &mut Child, socket: &Path) -> bool {
+    loop {
+        if UnixStream::connect(socket).is_ok() {
+            return true;
+        }
+        if child.try_wait().unwrap().is_some() {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 
@@ -180,14 +200,9 @@ fn with_user(server: &TcpListener) -> (Proxy, UnixStream) {
     let line = format!("[me]\npeer = \"{}\"\n", name.trim());
     std::fs::write(&users, line).unwrap();
     std::fs::set_permissions(&users, std::fs::Permissions::from_mode(0o600)).unwrap();
-    let home = dir.path().to_owned();
-    let settings = [
-        ("CONFIDE_PROXY_USERS_FILE", users.as_path()),
-        ("CONFIDE_PROXY_UNIX_SOCKET_DIR", home.as_path()),
-    ];
+    let settings = [("CONFIDE_PROXY_USERS_FILE", users.as_path())];
     let proxy = Proxy::start_with(server, dir, &settings);
-    let port = proxy.address.rsplit_once(':').unwrap().1;
-    let client = UnixStream::connect(home.join(format!(".s.PGSQL.{port}"))).unwrap();
+    let client = UnixStream::connect(&proxy.socket).unwrap();
     let limit = Some(Duration::from_secs(600));
     client.set_read_timeout(limit).unwrap();
     (proxy, client)
