@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from plans import force_workers
 from results import plain, run
-from waiting import until_waits
+from waiting import LIMIT, until_waits
 
 DDL = """
 CREATE TABLE t (i int PRIMARY KEY, k int, a enc_int4, b enc_int4, n enc_numeric(12, 2),
@@ -437,6 +437,6 @@ def test_row_that_changed_meanwhile(both, stack):
             update = pool.submit(app.execute, sql)
             until_waits(stack, app, "Lock")
             other.execute("COMMIT")
-            update.result(timeout=60)
+            update.result(timeout=LIMIT)
     found = app.execute("SELECT i FROM t WHERE k > 999 ORDER BY 1").fetchall()
     assert [i for (i,) in found] == [0, 1, 2, 3, 4, 5, 6, 8, 9]

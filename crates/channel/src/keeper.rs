@@ -215,6 +215,7 @@ impl Reply<'_> {
             return Err(Error::Closed);
         }
         let result = send(self.answers, self.bell, kind, sequence, parts);
+        self.bell.give_way();
         if let Err(Error::Closed | Error::Violation(_)) = result {
             self.bell.line().shut_down();
         }

@@ -9,8 +9,8 @@
 //!
 //! Invariants. A side never reads its own position back from shared memory. The peer's position is
 //! checked each time it is loaded. A side sleeps only after it has (1) published everything it did,
-//! (2) set its sleep flag, (3) executed a sequentially consistent fence, and (4) looked at the
-//! peer's position once more. The peer moves its position, executes a fence, and then looks at the
+//! (2) forgotten earlier wake-ups, (3) set its sleep flag, (4) executed a sequentially consistent
+//! fence, and (5) looked at the peer's position once more. The peer moves its position, executes a fence, and then looks at the
 //! flag. So at least one of the two sees what the other did. Inline words are valid only if they
 //! carry the position's tag, and that tag was the same before and after they were copied. The tag
 //! distinguishes them from words of the next message, whose position is not stored yet, and the
@@ -81,9 +81,11 @@ pub struct Gone;
 pub trait Bell {
     /// Wakes the peer. Never blocks.
     fn ring(&self) -> Result<(), Gone>;
-    /// Sleeps until the peer rings, has rung since the last wait, or has gone. May return
+    /// Forgets that the peer has rung. To be called before a side says that it sleeps.
+    fn clear(&mut self) -> Result<(), Gone>;
+    /// Sleeps until the peer rings, has rung since that was forgotten, or has gone. May return
     /// spuriously.
-    fn wait(&self) -> Result<(), Gone>;
+    fn wait(&mut self) -> Result<(), Gone>;
     /// Polls `look` for a short time, as long as that pays off. Returns its last result.
     fn spin(
         &mut self,
@@ -280,20 +282,25 @@ impl<M: Memory> Writer<M> {
         Ok(self.room() > 0)
     }
 
+    /// Sleeps once, unless there is room. Returns whether there is.
+    fn sleep(&mut self, bell: &mut impl Bell) -> Result<bool, Error> {
+        bell.clear().map_err(|Gone| Error::Closed)?;
+        self.memory.set_sleeps(Side::Writer, true);
+        self.memory.fence();
+        if self.look()? {
+            return Ok(true);
+        }
+        bell.wait().map_err(|Gone| Error::Closed)?;
+        self.look()
+    }
+
     /// Waits until there is room.
     fn wait(&mut self, bell: &mut impl Bell) -> Result<(), Error> {
         self.publish(bell)?;
         if bell.spin(Side::Writer, || self.look())? {
             return Ok(());
         }
-        loop {
-            self.memory.set_sleeps(Side::Writer, true);
-            self.memory.fence();
-            if self.look()? {
-                break;
-            }
-            bell.wait().map_err(|Gone| Error::Closed)?;
-        }
+        while !self.sleep(bell)? {}
         self.memory.set_sleeps(Side::Writer, false);
         bell.woken(Side::Writer);
         Ok(())
@@ -508,6 +515,18 @@ impl<M: Memory> Reader<M> {
         }
     }
 
+    /// Sleeps once, unless there is something to read. Returns whether there is.
+    fn sleep(&mut self, bell: &mut impl Bell) -> Result<bool, Error> {
+        bell.clear().map_err(|Gone| Error::Closed)?;
+        self.memory.set_sleeps(Side::Reader, true);
+        self.memory.fence();
+        if self.look()? {
+            return Ok(true);
+        }
+        bell.wait().map_err(|Gone| Error::Closed)?;
+        self.look()
+    }
+
     /// Waits until there is something to read.
     fn wait(&mut self, bell: &mut impl Bell) -> Result<(), Error> {
         if self.ended {
@@ -519,18 +538,18 @@ impl<M: Memory> Reader<M> {
         // No earlier: the writer has had three quarters of the ring.
         self.publish(bell);
         loop {
-            self.memory.set_sleeps(Side::Reader, true);
-            self.memory.fence();
-            if self.look()? {
-                break;
-            }
-            if bell.wait().is_err() {
-                self.refresh()?;
-                self.ended = true;
-                if self.available() == 0 {
-                    return Err(Error::Closed);
+            match self.sleep(bell) {
+                Ok(true) => break,
+                Ok(false) => {}
+                Err(Error::Closed) => {
+                    self.refresh()?;
+                    self.ended = true;
+                    if self.available() == 0 {
+                        return Err(Error::Closed);
+                    }
+                    break;
                 }
-                break;
+                Err(error) => return Err(error),
             }
         }
         self.memory.set_sleeps(Side::Reader, false);

@@ -312,6 +312,10 @@ pub(crate) struct SocketBell {
     role: Role,
     /// For how many milliseconds it sleeps at a time; -1: until it is woken.
     patience: libc::c_int,
+    /// The socket may have bytes that the peer woke us with.
+    rung: bool,
+    /// This thread has slept, and answered nothing since.
+    slept: bool,
     /// Whether this thread is counted in [`SPINNING`]. It stays counted between waits, because
     /// updating the counter would delay the work just received.
     counted: bool,
@@ -325,6 +329,8 @@ impl SocketBell {
             writer: Spin::new(),
             role,
             patience: -1,
+            rung: false,
+            slept: false,
             counted: false,
         }
     }
@@ -346,6 +352,16 @@ impl SocketBell {
     pub(crate) fn rest(&mut self) {
         if std::mem::take(&mut self.counted) {
             SPINNING.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// To be called after an answer: lets the peer run that waits for it. The kernel often has a
+    /// thread run where the one runs that wakes it, so the peer's processor may be ours, and what we
+    /// do next, until we sleep, can be done while the peer waits for something else. Who has not
+    /// slept has a processor of its own.
+    pub(crate) fn give_way(&mut self) {
+        if std::mem::take(&mut self.slept) {
+            std::thread::yield_now();
         }
     }
 
@@ -383,7 +399,27 @@ impl Bell for SocketBell {
         }
     }
 
-    fn wait(&self) -> Result<(), Gone> {
+    /// Takes the bytes no earlier than that: what woke us is dealt with first.
+    fn clear(&mut self) -> Result<(), Gone> {
+        if !std::mem::take(&mut self.rung) {
+            return Ok(());
+        }
+        let mut bytes = [0u8; 64];
+        let flags = libc::MSG_DONTWAIT;
+        let fd = self.line.stream.as_raw_fd();
+        let got = again(|| {
+            // SAFETY: pointer and length describe one array.
+            check_size(unsafe { libc::recv(fd, bytes.as_mut_ptr().cast(), bytes.len(), flags) })
+        });
+        match got {
+            Ok(0) => Err(Gone),
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(()),
+            Err(_) => Err(Gone),
+        }
+    }
+
+    fn wait(&mut self) -> Result<(), Gone> {
         if self.line.is_down() {
             return Err(Gone);
         }
@@ -396,21 +432,15 @@ impl Bell for SocketBell {
         };
         // SAFETY: the pointer is to one valid pollfd.
         match unsafe { libc::poll(&raw mut poll, 1, self.patience) } {
-            0 => return Ok(()),
-            n if n < 0 => {
-                return match io::Error::last_os_error().kind() {
-                    ErrorKind::Interrupted => Ok(()),
-                    _ => Err(Gone),
-                };
+            0 => Ok(()),
+            n if n < 0 => match io::Error::last_os_error().kind() {
+                ErrorKind::Interrupted => Ok(()),
+                _ => Err(Gone),
+            },
+            _ => {
+                self.rung = true;
+                Ok(())
             }
-            _ => {}
-        }
-        let mut bytes = [0u8; 64];
-        match (&self.line.stream).read(&mut bytes) {
-            Ok(0) => Err(Gone),
-            Ok(_) => Ok(()),
-            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(()),
-            Err(_) => Err(Gone),
         }
     }
 
@@ -427,6 +457,7 @@ impl Bell for SocketBell {
     }
 
     fn woken(&mut self, side: Side) {
+        self.slept = true;
         self.spin_of(side).woken();
     }
 }

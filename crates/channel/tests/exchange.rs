@@ -6,7 +6,7 @@
 mod common;
 
 use channel::{Answer, BackendEnd, ConnectError, Error, KeeperEnd, Listener};
-use common::{Raw, SOON, hello, keeper, pair, sleeps, thread_time, welcome};
+use common::{Raw, SOON, hello, keeper, on_one_processor, pair, sleeps, thread_time, welcome};
 use contract::hello::Status;
 use contract::message::BODY_MAX;
 use contract::ring::{ANSWER_CONTROL, REQUEST_RING_BYTES, control};
@@ -15,6 +15,8 @@ use proptest::prelude::*;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// One message of a plan that both sides know.
@@ -261,6 +263,35 @@ fn taking_a_wake_up_wakes_nobody() {
     let slept = thread.join().unwrap();
     // A signal that stops the process wakes it, too.
     assert!(slept < BYTES as u64 / 2, "{slept}");
+}
+
+/// Mechanism: whoever waits for an answer runs before what the keeper does after it. With the bug a
+/// backend whose processor the keeper has taken waits until the keeper sleeps.
+#[test]
+fn who_is_answered_runs_first() {
+    const CALLS: usize = 200;
+    let (mut keeper, mut backend) = pair();
+    let done = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&done);
+    let thread = std::thread::spawn(move || {
+        on_one_processor();
+        let mut body = Vec::new();
+        while let Ok(header) = keeper.next(&mut body) {
+            keeper.answer(header.sequence, &[]).unwrap();
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    on_one_processor();
+    let mut first = 0;
+    for call in 0..CALLS {
+        // Meanwhile the keeper has fallen asleep.
+        rest(2000);
+        backend.call(Kind::Ping, &[]).unwrap();
+        first += usize::from(done.load(Ordering::Relaxed) == call);
+    }
+    drop(backend);
+    thread.join().unwrap();
+    assert!(first > CALLS / 2, "{first}");
 }
 
 /// Another thread ends a channel: both sides see it, waiting or not, and what is

@@ -34,6 +34,7 @@ enum Fault {
     None,
     NoFence,
     NoSecondLook,
+    LateClear,
     RelaxedStores,
     RelaxedLoads,
     FewTags,
@@ -215,6 +216,8 @@ impl Wire {
 struct Socket {
     mine: Arc<Wire>,
     theirs: Arc<Wire>,
+    /// Forgets wake-ups as it begins to wait.
+    late: bool,
 }
 
 impl Socket {
@@ -223,8 +226,14 @@ impl Socket {
         let left = Socket {
             mine: Arc::clone(&a),
             theirs: Arc::clone(&b),
+            late: false,
         };
-        (left, Socket { mine: b, theirs: a })
+        let right = Socket {
+            mine: b,
+            theirs: a,
+            late: false,
+        };
+        (left, right)
     }
 }
 
@@ -235,17 +244,23 @@ impl Bell for Socket {
         Ok(())
     }
 
-    fn wait(&self) -> Result<(), Gone> {
+    fn clear(&mut self) -> Result<(), Gone> {
         let mut state = self.mine.state.lock().unwrap();
-        loop {
-            if std::mem::take(&mut state.0) {
-                return Ok(());
-            }
-            if state.1 {
-                return Err(Gone);
-            }
+        match (std::mem::take(&mut state.0), state.1) {
+            (false, true) => Err(Gone),
+            _ => Ok(()),
+        }
+    }
+
+    fn wait(&mut self) -> Result<(), Gone> {
+        if self.late {
+            self.clear()?;
+        }
+        let mut state = self.mine.state.lock().unwrap();
+        while *state == (false, false) {
             state = self.mine.changed.wait(state).unwrap();
         }
+        Ok(())
     }
 
     fn spin(
@@ -279,6 +294,7 @@ fn one_way(size: usize, lengths: [usize; 2], fault: Fault) -> impl Fn() + Sync +
     move || {
         let shared = Shared::new(size);
         let (mut here, mut there) = Socket::pair();
+        here.late = fault == Fault::LateClear;
         let mut writer = Writer::new(View::new(&shared, fault));
         let mut reader = Reader::new(View::new(&shared, fault));
         let thread = loom::thread::spawn(move || {
@@ -339,6 +355,7 @@ fn beside(lengths: &'static [usize], fault: Fault) -> impl Fn() + Sync + Send + 
     move || {
         let shared = Shared::new(4);
         let (mut here, mut there) = Socket::pair();
+        here.late = fault == Fault::LateClear;
         let mut writer = Writer::new(View::new(&shared, fault));
         let mut reader = Reader::new(View::new(&shared, fault));
         let thread = loom::thread::spawn(move || {
@@ -456,6 +473,12 @@ fn without_the_fence_a_wake_up_gets_lost() {
 #[should_panic(expected = "deadlock")]
 fn without_the_second_look_a_wake_up_gets_lost() {
     check(3, one_way(4, [1, 2], Fault::NoSecondLook));
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn forgotten_late_a_wake_up_gets_lost() {
+    check(3, one_way(4, [1, 2], Fault::LateClear));
 }
 
 #[test]

@@ -13,9 +13,10 @@
  */
 #include "postgres.h"
 
+#include <openssl/evp.h>
+
 #include "access/detoast.h"
 #include "access/tupmacs.h"
-#include "common/cryptohash.h"
 #include "common/sha2.h"
 #include "compat/compat.h"
 #include "ledger/ledger.h"
@@ -85,16 +86,27 @@ value_bytes(Form_pg_attribute attribute, Datum value, char *copy, Size *length)
 	return DatumGetPointer(value);
 }
 
+/*
+ * OpenSSL is asked for the algorithm once for a session: to find it takes longer than to hash a
+ * value, above all after something else has used the processor.
+ */
 static void
 hash_bytes_of(const char *bytes, Size length, uint8 *hash)
 {
-	pg_cryptohash_ctx *context = pg_cryptohash_create(PG_SHA256);
+	static EVP_MD_CTX *context = NULL;
+	const EVP_MD *algorithm = NULL;
 
-	if (context == NULL || pg_cryptohash_init(context) < 0 ||
-		pg_cryptohash_update(context, (const uint8 *) bytes, length) < 0 ||
-		pg_cryptohash_final(context, hash, PG_SHA256_DIGEST_LENGTH) < 0)
-		elog(ERROR, "could not compute a hash");
-	pg_cryptohash_free(context);
+	if (context == NULL)
+	{
+		algorithm = EVP_sha256();
+		context = EVP_MD_CTX_new();
+	}
+	if (context != NULL && EVP_DigestInit_ex(context, algorithm, NULL) == 1 &&
+		EVP_DigestUpdate(context, bytes, length) == 1 && EVP_DigestFinal_ex(context, hash, NULL) == 1)
+		return;
+	EVP_MD_CTX_free(context);
+	context = NULL;
+	elog(ERROR, "could not compute a hash");
 }
 
 static void

@@ -54,6 +54,20 @@ pub fn pair() -> (KeeperEnd, BackendEnd) {
     (keeper, backend.join().unwrap())
 }
 
+/// Keeps this thread on the first processor that it may have.
+pub fn on_one_processor() {
+    // SAFETY: all zeros are an empty set; the calls write and read one set of this size.
+    unsafe {
+        let mut had: libc::cpu_set_t = std::mem::zeroed();
+        let size = std::mem::size_of::<libc::cpu_set_t>();
+        assert_eq!(libc::sched_getaffinity(0, size, &raw mut had), 0);
+        let first = (0..libc::CPU_SETSIZE as usize).find(|cpu| libc::CPU_ISSET(*cpu, &had));
+        let mut one: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(first.unwrap(), &mut one);
+        assert_eq!(libc::sched_setaffinity(0, size, &raw const one), 0);
+    }
+}
+
 /// How often this thread has gone to sleep.
 pub fn sleeps() -> u64 {
     let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
