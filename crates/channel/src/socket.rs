@@ -6,7 +6,7 @@
 
 use crate::Error;
 use crate::ring::{Bell, Gone, Side};
-use crate::spin::Spin;
+use crate::spin::{Spin, Way};
 use std::io::{self, ErrorKind, Read};
 use std::mem::size_of;
 use std::net::Shutdown as How;
@@ -316,6 +316,7 @@ pub(crate) struct SocketBell {
     rung: bool,
     /// This thread has slept, and answered nothing since.
     slept: bool,
+    way: Way,
     /// Whether this thread is counted in [`SPINNING`]. It stays counted between waits, because
     /// updating the counter would delay the work just received.
     counted: bool,
@@ -331,6 +332,7 @@ impl SocketBell {
             patience: -1,
             rung: false,
             slept: false,
+            way: Way::default(),
             counted: false,
         }
     }
@@ -360,7 +362,8 @@ impl SocketBell {
     /// do next, until we sleep, can be done while the peer waits for something else. Who has not
     /// slept has a processor of its own.
     pub(crate) fn give_way(&mut self) {
-        if std::mem::take(&mut self.slept) {
+        self.way.answered();
+        if std::mem::take(&mut self.slept) && self.way.gives() {
             std::thread::yield_now();
         }
     }
@@ -449,6 +452,9 @@ impl Bell for SocketBell {
         side: Side,
         look: impl FnMut() -> Result<bool, Error>,
     ) -> Result<bool, Error> {
+        if side == Side::Reader {
+            self.way.waits();
+        }
         if self.may_spin() && self.spin_of(side).spin(look)? {
             return Ok(true);
         }
