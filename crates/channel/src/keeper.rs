@@ -179,6 +179,11 @@ impl KeeperEnd {
         self.reply().answer(sequence, parts)
     }
 
+    /// As [`Reply::give_way`].
+    pub fn give_way(&mut self) {
+        self.bell.give_way();
+    }
+
     /// As [`Reply::error`].
     pub fn error(&mut self, sequence: u32, error: &body::Error<'_>) -> Result<(), Error> {
         self.reply().error(sequence, error)
@@ -210,12 +215,18 @@ impl Reply<'_> {
         self.send(Kind::Error, sequence, &[&bytes])
     }
 
+    /// To be called after an answer that is followed by a longer wait of the backend's, as for the
+    /// disk: lets the backend run first. What this thread does next, until it sleeps, it can do
+    /// meanwhile.
+    pub fn give_way(&mut self) {
+        self.bell.give_way();
+    }
+
     fn send(&mut self, kind: Kind, sequence: u32, parts: &[&[u8]]) -> Result<(), Error> {
         if self.bell.line().is_down() {
             return Err(Error::Closed);
         }
         let result = send(self.answers, self.bell, kind, sequence, parts);
-        self.bell.give_way();
         if let Err(Error::Closed | Error::Violation(_)) = result {
             self.bell.line().shut_down();
         }

@@ -6,7 +6,7 @@
 
 use crate::Error;
 use crate::ring::{Bell, Gone, Side};
-use crate::spin::{Spin, Way};
+use crate::spin::Spin;
 use std::io::{self, ErrorKind, Read};
 use std::mem::size_of;
 use std::net::Shutdown as How;
@@ -316,7 +316,6 @@ pub(crate) struct SocketBell {
     rung: bool,
     /// This thread has slept, and answered nothing since.
     slept: bool,
-    way: Way,
     /// Whether this thread is counted in [`SPINNING`]. It stays counted between waits, because
     /// updating the counter would delay the work just received.
     counted: bool,
@@ -332,7 +331,6 @@ impl SocketBell {
             patience: -1,
             rung: false,
             slept: false,
-            way: Way::default(),
             counted: false,
         }
     }
@@ -357,13 +355,11 @@ impl SocketBell {
         }
     }
 
-    /// To be called after an answer: lets the peer run that waits for it. The kernel often has a
-    /// thread run where the one runs that wakes it, so the peer's processor may be ours, and what we
-    /// do next, until we sleep, can be done while the peer waits for something else. Who has not
-    /// slept has a processor of its own.
+    /// Lets the peer run if this thread has slept before its answer. The kernel often has a thread
+    /// run where the one runs that wakes it, so the peer's processor may be ours. Who has not slept
+    /// has a processor of its own.
     pub(crate) fn give_way(&mut self) {
-        self.way.answered();
-        if std::mem::take(&mut self.slept) && self.way.gives() {
+        if std::mem::take(&mut self.slept) {
             std::thread::yield_now();
         }
     }
@@ -452,9 +448,6 @@ impl Bell for SocketBell {
         side: Side,
         look: impl FnMut() -> Result<bool, Error>,
     ) -> Result<bool, Error> {
-        if side == Side::Reader {
-            self.way.waits();
-        }
         if self.may_spin() && self.spin_of(side).spin(look)? {
             return Ok(true);
         }

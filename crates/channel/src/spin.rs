@@ -1,5 +1,5 @@
-//! Decides how long to poll before going to sleep, and whether to let others run, from how well that
-//! has worked so far. Does not sleep itself.
+//! Decides how long to poll before going to sleep, from how well polling has worked so far. Does
+//! not sleep itself.
 //!
 //! A successful spin sets the budget to a few times the time it took. An unsuccessful one halves
 //! it, down to zero. When sleeps turn out to be short, so that a longer spin might have succeeded,
@@ -119,46 +119,6 @@ impl Spin {
     }
 }
 
-/// At so many answers in a row, at most, a thread does not give way.
-const KEEPS_MAX: u32 = 64;
-
-/// Decides whether a thread that has answered lets others run first. If the next request is there
-/// before the thread runs again, giving way has delayed it: all processors are busy, and the one who
-/// asks does not wait for anything else. The more often, the rarer the thread gives way.
-#[derive(Debug, Default)]
-pub(crate) struct Way {
-    /// Gave way, and has not waited since.
-    gave: bool,
-    /// At so many answers from now on it does not.
-    keeps: u32,
-    /// At so many it did not the last time.
-    kept: u32,
-}
-
-impl Way {
-    /// There is another answer.
-    pub(crate) fn answered(&mut self) {
-        if std::mem::take(&mut self.gave) {
-            self.kept = (2 * self.kept + 1).min(KEEPS_MAX);
-            self.keeps = self.kept;
-        }
-    }
-
-    /// Whether to give way after it.
-    pub(crate) fn gives(&mut self) -> bool {
-        self.gave = self.keeps == 0;
-        self.keeps = self.keeps.saturating_sub(1);
-        self.gave
-    }
-
-    /// There is no request.
-    pub(crate) fn waits(&mut self) {
-        if std::mem::take(&mut self.gave) {
-            self.kept /= 2;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -207,28 +167,5 @@ mod tests {
         });
         assert_eq!(found, Ok(true));
         assert!(spin.budget_ns > 2_000);
-    }
-
-    /// Mechanism: requests that come while the thread is away make it stay. With the bug each request
-    /// waits for a thread that waits for its turn, where all processors are busy.
-    #[test]
-    fn late_requests_end_giving_way() {
-        let mut way = Way::default();
-        let mut answers = |waits: bool| {
-            let gave = (0..1000).filter(|_| {
-                way.answered();
-                let gives = way.gives();
-                if waits {
-                    way.waits();
-                }
-                gives
-            });
-            gave.count()
-        };
-        assert_eq!(answers(true), 1000);
-        assert!(answers(false) < 30);
-        // Once nobody is delayed, it soon gives way as before.
-        assert!(answers(true) > 800);
-        assert_eq!(answers(true), 1000);
     }
 }

@@ -352,6 +352,10 @@ fn converse(mut end: KeeperEnd, mut connection: Connection) -> u64 {
         if sent.is_err() {
             return messages;
         }
+        // A backend that commits waits for the disk next.
+        if matches!(kind, Kind::Confirm | Kind::LedgerSeal) {
+            reply.give_way();
+        }
         connection.settle();
         connection.answered_so(kind, body);
     }
