@@ -181,7 +181,7 @@ impl KeeperEnd {
 
     /// As [`Reply::give_way`].
     pub fn give_way(&mut self) {
-        self.bell.give_way();
+        self.reply().give_way();
     }
 
     /// As [`Reply::error`].

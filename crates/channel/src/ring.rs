@@ -10,11 +10,11 @@
 //! Invariants. A side never reads its own position back from shared memory. The peer's position is
 //! checked each time it is loaded. A side sleeps only after it has (1) published everything it did,
 //! (2) forgotten earlier wake-ups, (3) set its sleep flag, (4) executed a sequentially consistent
-//! fence, and (5) looked at the peer's position once more. The peer moves its position, executes a fence, and then looks at the
-//! flag. So at least one of the two sees what the other did. Inline words are valid only if they
-//! carry the position's tag, and that tag was the same before and after they were copied. The tag
-//! distinguishes them from words of the next message, whose position is not stored yet, and the
-//! position distinguishes them from those of any later message.
+//! fence, and (5) looked at the peer's position once more. The peer moves its position, executes a
+//! fence, and then looks at the flag. So at least one of the two sees what the other did. Inline
+//! words are valid only if they carry the position's tag, and that tag was the same before and after
+//! they were copied. The tag distinguishes them from words of the next message, whose position is not
+//! stored yet, and the position distinguishes them from those of any later message.
 
 use crate::{Error, Violation};
 use contract::ring::{BESIDE_BYTES, BESIDE_WORDS, TAG_BYTES, TAG_SHIFT, tag};

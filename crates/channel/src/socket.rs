@@ -314,7 +314,7 @@ pub(crate) struct SocketBell {
     patience: libc::c_int,
     /// The socket may have bytes that the peer woke us with.
     rung: bool,
-    /// This thread has slept, and answered nothing since.
+    /// The last wait ended with a sleep.
     slept: bool,
     /// Whether this thread is counted in [`SPINNING`]. It stays counted between waits, because
     /// updating the counter would delay the work just received.
@@ -355,11 +355,11 @@ impl SocketBell {
         }
     }
 
-    /// Lets the peer run if this thread has slept before its answer. The kernel often has a thread
+    /// Lets the peer run if this thread has slept in its last wait. The kernel often has a thread
     /// run where the one runs that wakes it, so the peer's processor may be ours. Who has not slept
     /// has a processor of its own.
     pub(crate) fn give_way(&mut self) {
-        if std::mem::take(&mut self.slept) {
+        if self.slept {
             std::thread::yield_now();
         }
     }
@@ -448,6 +448,7 @@ impl Bell for SocketBell {
         side: Side,
         look: impl FnMut() -> Result<bool, Error>,
     ) -> Result<bool, Error> {
+        self.slept = false;
         if self.may_spin() && self.spin_of(side).spin(look)? {
             return Ok(true);
         }

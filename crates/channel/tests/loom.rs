@@ -355,7 +355,6 @@ fn beside(lengths: &'static [usize], fault: Fault) -> impl Fn() + Sync + Send + 
     move || {
         let shared = Shared::new(4);
         let (mut here, mut there) = Socket::pair();
-        here.late = fault == Fault::LateClear;
         let mut writer = Writer::new(View::new(&shared, fault));
         let mut reader = Reader::new(View::new(&shared, fault));
         let thread = loom::thread::spawn(move || {

@@ -87,7 +87,7 @@ impl Proxy {
 
 /// Waits until the proxy has made its Unix socket or has stopped.
 fn serves(child: &mut Child, socket: &Path) -> bool {
-    loop {
+    for _ in 0..60_000 {
         if UnixStream::connect(socket).is_ok() {
             return true;
         }
@@ -96,6 +96,7 @@ fn serves(child: &mut Child, socket: &Path) -> bool {
         }
         std::thread::sleep(Duration::from_millis(10));
     }
+    panic!("the proxy neither listens nor stops");
 }
 
 fn packet(code: u32, body: &[u8]) -> Vec<u8> {
