@@ -8,6 +8,7 @@ import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psycopg
 import pytest
 from results import run
 
@@ -48,6 +49,17 @@ def until_waits(stack, connection, event, looks=1):
             ),
             f"the backend waits for {event}",
         )
+
+
+def drop_slot(dba) -> None:
+    """Drops the keeper's slot. The worker lets go of it when it notices that the keeper is gone."""
+
+    def dropped():
+        with suppress(psycopg.errors.ObjectInUse):
+            dba.execute("SELECT pg_drop_replication_slot('confide')")
+            return True
+
+    until(dropped, "the slot is free")
 
 
 def active(dba, pid):

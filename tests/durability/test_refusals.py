@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from waiting import until
+from waiting import drop_slot, until
 
 # Sessions that are to be refused need not wait for it. A keeper that does not answer in that time
 # gives no reason.
@@ -136,17 +136,6 @@ def change(stack, table: str) -> None:
     until(inserted, "the keeper serves")
     with stack.connect_dba() as dba:
         dba.execute("SELECT confide.checkpoint()")
-
-
-def drop_slot(dba) -> None:
-    """The worker lets go of the slot when it notices that the keeper is gone."""
-
-    def dropped():
-        with suppress(psycopg.errors.ObjectInUse):
-            dba.execute("SELECT pg_drop_replication_slot('confide')")
-            return True
-
-    until(dropped, "the slot is free")
 
 
 def test_store_and_slot_lost(stack, table):

@@ -10,6 +10,7 @@ import shutil
 import psycopg
 import pytest
 from stack import ROOT, Stack
+from waiting import drop_slot
 
 ROWS = [(i, f"text {i % 50}", i * 7) for i in range(500)]
 FAMILIES = ["rnd", "rnd_det", "soft"]
@@ -70,7 +71,7 @@ def forget(stack):
     (directory / "data.freshness").unlink()
     (stack.data / "confide.store").unlink()
     with stack.connect_dba() as dba:
-        dba.execute("SELECT pg_drop_replication_slot('confide')")
+        drop_slot(dba)
     stack.up()
 
 

@@ -115,6 +115,13 @@ impl KeeperEnd {
         self.bell.look_every(interval);
     }
 
+    /// For how long a wait may look for the next request before it sleeps, on a processor that nobody
+    /// else wants (a thread that sleeps must be woken, which takes time of both sides); zero, as in the
+    /// beginning: it sleeps soon.
+    pub fn linger(&mut self, limit: Duration) {
+        self.bell.linger(limit);
+    }
+
     /// A handle with which another thread can end this channel.
     pub fn shutdown_handle(&self) -> Shutdown {
         Shutdown(Arc::clone(self.bell.line()))

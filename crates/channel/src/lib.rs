@@ -26,6 +26,7 @@ mod device;
 pub mod heap;
 pub mod hidden;
 mod keeper;
+mod linger;
 mod listener;
 mod mapping;
 mod pool;

@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 use crate::Error;
+use crate::linger::{Linger, System, Waits};
 use crate::ring::{Bell, Gone, Side};
 use crate::spin::Spin;
 use std::io::{self, ErrorKind, Read};
@@ -282,6 +283,8 @@ impl Line {
 /// processes may need the processors.
 static SPINNING: AtomicUsize = AtomicUsize::new(0);
 
+static WAITS: Waits = Waits::new();
+
 /// How many threads of this process may spin: half the number of processors in a keeper. The single
 /// thread of a backend may, unless there is only one processor.
 fn spinners_max(role: Role) -> usize {
@@ -309,6 +312,7 @@ pub(crate) struct SocketBell {
     line: Arc<Line>,
     reader: Spin,
     writer: Spin,
+    linger: Linger,
     role: Role,
     /// For how many milliseconds it sleeps at a time; -1: until it is woken.
     patience: libc::c_int,
@@ -327,6 +331,7 @@ impl SocketBell {
             line,
             reader: Spin::new(),
             writer: Spin::new(),
+            linger: Linger::new(&WAITS, spinners_max(role)),
             role,
             patience: -1,
             rung: false,
@@ -369,6 +374,11 @@ impl SocketBell {
         self.patience = interval.map_or(-1, |each| {
             libc::c_int::try_from(each.as_millis()).unwrap_or(libc::c_int::MAX)
         });
+    }
+
+    /// How long a wait may go on looking before it sleeps, if nobody else wants the processor.
+    pub(crate) fn linger(&mut self, limit: Duration) {
+        self.linger.limit(limit);
     }
 
     pub(crate) fn line(&self) -> &Arc<Line> {
@@ -446,10 +456,13 @@ impl Bell for SocketBell {
     fn spin(
         &mut self,
         side: Side,
-        look: impl FnMut() -> Result<bool, Error>,
+        mut look: impl FnMut() -> Result<bool, Error>,
     ) -> Result<bool, Error> {
         self.slept = false;
-        if self.may_spin() && self.spin_of(side).spin(look)? {
+        self.linger.begin();
+        if self.may_spin()
+            && (self.spin_of(side).spin(&mut look)? || self.linger.linger(&System, look)?)
+        {
             return Ok(true);
         }
         self.rest();
@@ -458,6 +471,7 @@ impl Bell for SocketBell {
 
     fn woken(&mut self, side: Side) {
         self.slept = true;
+        self.linger.woken(&System);
         self.spin_of(side).woken();
     }
 }

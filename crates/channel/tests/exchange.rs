@@ -295,6 +295,36 @@ fn who_is_answered_runs_first() {
     assert!(first > CALLS / 2, "{first}");
 }
 
+/// Mechanism: a thread that lingers finds a request that comes later than anybody spins. As long as it
+/// takes: who shares its processor may make it sleep. With the bug it sleeps before each request.
+#[test]
+fn who_lingers_need_not_be_woken() {
+    if std::thread::available_parallelism().unwrap().get() < 2 {
+        return;
+    }
+    let (mut keeper, mut backend) = pair();
+    keeper.linger(Duration::from_secs(5));
+    let found = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&found);
+    let thread = std::thread::spawn(move || {
+        let mut body = Vec::new();
+        loop {
+            let before = sleeps();
+            let Ok(header) = keeper.next(&mut body) else {
+                return;
+            };
+            count.fetch_add(usize::from(sleeps() == before), Ordering::Relaxed);
+            keeper.answer(header.sequence, &[]).unwrap();
+        }
+    });
+    while found.load(Ordering::Relaxed) < 10 {
+        rest(2000);
+        backend.call(Kind::Ping, &[]).unwrap();
+    }
+    drop(backend);
+    thread.join().unwrap();
+}
+
 /// Another thread ends a channel: both sides see it, waiting or not, and what is
 /// still in the ring is not delivered.
 #[test]

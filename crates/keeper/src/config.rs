@@ -116,6 +116,9 @@ pub struct Config {
     /// Maximum number of copies of the store that backups make at a time; each session makes one at
     /// most.
     pub store_copies: u32,
+    /// For how many microseconds a thread that has nothing to do looks for its next request before it
+    /// sleeps, while nobody else wants the processor (docs/operations.md); 0: it sleeps soon.
+    pub linger_us: u64,
     /// Seconds after which a client's session ends unless the client renews it, which the proxy
     /// does; 0: when its channel is closed. A statement that takes longer fails.
     pub session_lease_seconds: u16,
@@ -180,6 +183,7 @@ impl Default for Config {
             max_channels: 512,
             session_channels: 64,
             store_copies: 4,
+            linger_us: 2000,
             session_lease_seconds: 8 * 60 * 60,
             require_grants: true,
             creators_own: false,

@@ -245,7 +245,8 @@ impl Server {
         };
         let welcome = connection.welcome();
         match pending.accept(welcome, self.device.as_ref()) {
-            Ok(end) => {
+            Ok(mut end) => {
+                end.linger(Duration::from_micros(self.keeper.config.linger_us));
                 if self.admit(number, &end, connection.open_to_client()) {
                     connection.may_lease(number, Progress::new(end.backlog()));
                     let session = welcome.session;
