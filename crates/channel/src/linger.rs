@@ -19,9 +19,9 @@ const OTHERS_TURN: Duration = Duration::from_micros(20);
 const LOST_LEAST: Duration = Duration::from_micros(500);
 /// Waits that end in sleep at once, after many attempts in vain.
 const SKIP_MAX: u32 = 256;
-/// Waits of others are counted in this part of one, and forgotten at this rate.
+/// The average of others' waits is kept in this unit, and moves by this part of the difference.
 const ONE: u64 = 256;
-const RATE: u64 = 8;
+const PART: u64 = 8;
 
 /// What lingering needs of the operating system.
 pub(crate) trait Clock {
@@ -64,7 +64,7 @@ pub(crate) struct Linger {
     room: u64,
     /// [`Waits`] since this thread's last wait began.
     seen: u64,
-    /// Waits of other threads between two of this one, lately, times [`ONE`].
+    /// Average number of waits of other threads between two of this one, times [`ONE`].
     others: u64,
     /// So many waits are not to linger.
     skip: u32,
@@ -101,7 +101,7 @@ impl Linger {
         }
         let all = self.waits.0.fetch_add(1, Ordering::Relaxed) + 1;
         let others = (all - self.seen).saturating_sub(1).min(ONE);
-        self.others = self.others - self.others / RATE + others * ONE / RATE;
+        self.others = self.others - self.others / PART + others * ONE / PART;
         self.seen = all;
     }
 
