@@ -471,7 +471,6 @@ impl Bell for SocketBell {
 
     fn woken(&mut self, side: Side) {
         self.slept = true;
-        self.linger.woken(&System);
         self.spin_of(side).woken();
     }
 }
