@@ -17,7 +17,7 @@ const OTHERS_TURN: Duration = Duration::from_micros(20);
 /// Time that others have taken does not matter before it is more than this, and more than nine tenths
 /// of all: the client, for which everybody waits, may run here, too.
 const LOST_LEAST: Duration = Duration::from_micros(500);
-/// Waits that end in sleep at once, after many attempts in vain.
+/// After many attempts in vain, so many waits end in sleep at once.
 const SKIP_MAX: u32 = 256;
 /// The average of others' waits is kept in this unit, and moves by this part of the difference.
 const ONE: u64 = 256;
@@ -62,7 +62,7 @@ pub(crate) struct Linger {
     limit: Duration,
     /// How many threads of the process may linger.
     room: u64,
-    /// [`Waits`] since this thread's last wait began.
+    /// [`Waits`] when this thread's last one began.
     seen: u64,
     /// Average number of waits of other threads between two of this one, times [`ONE`].
     others: u64,
@@ -182,7 +182,7 @@ mod tests {
         }
     }
 
-    /// One of a process whose threads are as many as may linger.
+    /// The first thread of a process in which so many may linger.
     fn alone(room: usize) -> Linger {
         let waits = Box::leak(Box::new(Waits::new()));
         let mut linger = Linger::new(waits, room);

@@ -283,6 +283,7 @@ impl Line {
 /// processes may need the processors.
 static SPINNING: AtomicUsize = AtomicUsize::new(0);
 
+/// Of this process, whose threads thus know how many are at work.
 static WAITS: Waits = Waits::new();
 
 /// How many threads of this process may spin: half the number of processors in a keeper. The single
