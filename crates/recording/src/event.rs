@@ -24,7 +24,7 @@ pub enum Outcome<'a> {
 pub struct Event<'a> {
     /// When, in microseconds since the recording began.
     pub at: u64,
-    /// Microseconds until it was answered, or done.
+    /// Microseconds until it was done, and its answer ready to be sent.
     pub took: u32,
     /// Code of its kind.
     pub kind: u16,

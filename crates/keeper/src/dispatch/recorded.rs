@@ -29,8 +29,9 @@ const GIVEN: [u8; 3] = [
 
 /// A request that is recorded once its answer was sent, so that no statement waits for that.
 pub(super) struct Answered {
-    /// When it came, by [`tape::now`].
-    from: u64,
+    /// When it came, and when its answer was ready, by [`tape::now`]. Not when that was sent: whoever
+    /// saw it may have committed by then, and others may have read what was stored.
+    at: (u64, u64),
     /// The answer, if it is an error.
     error: Option<Vec<u8>>,
 }
@@ -77,10 +78,11 @@ impl Connection {
             }
         }
         let done = self.carry_out(kind, body);
+        let at = (from, tape::now());
         if let Some(tape) = &self.tape {
             let error = match &done {
                 None => {
-                    tape.note(kind, body, (from, tape::now()), Outcome::OneWay);
+                    tape.note(kind, body, at, Outcome::OneWay);
                     return done;
                 }
                 Some(Ok(())) => None,
@@ -91,7 +93,7 @@ impl Connection {
                 }
             };
             tape.begin_answer();
-            self.answered = Some(Answered { from, error });
+            self.answered = Some(Answered { at, error });
         }
         done
     }
@@ -126,7 +128,7 @@ impl Connection {
 
     #[inline(never)]
     fn note_answered(&mut self, answered: &Answered, kind: Kind, body: &[u8]) {
-        let at = (answered.from, tape::now());
+        let at = answered.at;
         if kind == Kind::Descend
             && answered.error.is_none()
             && let Ok(body::Descend { page, columns, .. }) = Part::decode(body)

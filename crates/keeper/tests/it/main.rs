@@ -14,6 +14,7 @@ mod ledger;
 mod load;
 mod process;
 mod programs;
+mod recorded;
 mod recovery;
 mod secrecy;
 mod sessions;
