@@ -5,8 +5,9 @@ five kinds: plain, the same through the proxy, a plain ledger, protected, a prot
 alternate between kinds: INSERT, UPDATE and SELECT by key, each a transaction; INSERT within
 transactions, and of several rows; SELECT of SIGNED rows without and with signature. Then TPC-C,
 with all nine tables as ledger tables and without, plain and with protected personal columns: TURNS
-alternations of the kinds, each in another order, and their medians. All turns are short, so that
-whatever else slows the machine down meets all kinds alike. Then a log of each of SIZES versions:
+alternations of the kinds, each in another order, and their medians. Turns are short, so that
+whatever else slows the machine down meets all kinds alike, but not so short that much of each is
+spent on filling the buffers again, which the other kinds have used. Then a log of each of SIZES versions:
 how long its table takes to be verified, whole and from a checkpoint, and how many bytes a signed
 result of SIGNED rows, one cell of it and a version's proof have. Last, proofs of logs of up to a
 hundred million leaves, which are simulated (all leaves are the same): bytes, and microseconds to
@@ -45,8 +46,8 @@ STATEMENTS = parameter("STATEMENTS", 50)
 TOGETHER = 10
 SIGNED = parameter("SIGNED", 100)
 CLIENTS = parameter("CLIENTS", 4)
-TURNS = parameter("TURNS", 10)
-SECONDS = parameter("SECONDS", 3.0)
+TURNS = parameter("TURNS", 8)
+SECONDS = parameter("SECONDS", 10.0)
 WAREHOUSES = parameter("W", 1)
 SIZES = [int(size) for size in parameters("SIZES", "1000,10000,100000")]
 KINDS = {
