@@ -7,11 +7,11 @@ transactions, and of several rows; SELECT of SIGNED rows without and with signat
 with all nine tables as ledger tables and without, plain and with protected personal columns: TURNS
 alternations of the kinds, each in another order, and their medians. Turns are short, so that
 whatever else slows the machine down meets all kinds alike, but not so short that much of each is
-spent on filling the buffers again, which the other kinds have used. Then a log of each of SIZES versions:
-how long its table takes to be verified, whole and from a checkpoint, and how many bytes a signed
-result of SIGNED rows, one cell of it and a version's proof have. Last, proofs of logs of up to a
-hundred million leaves, which are simulated (all leaves are the same): bytes, and microseconds to
-verify.
+spent on filling the buffers again, which the other kinds have used. Then a log of each of SIZES
+versions: how long its table takes to be verified, whole and from a checkpoint, and how many bytes
+a signed result of SIGNED rows, one cell of it and a version's proof have. Last, proofs of logs of
+up to a hundred million leaves, which are simulated (all leaves are the same): bytes, and
+microseconds to verify.
 
 The server is one that has run for a while: all of its shared buffers have been used, and it uses
 files of its WAL again. A claim's text is so long that a row is compressed with and without a
