@@ -6,12 +6,11 @@ alternate between kinds: INSERT, UPDATE and SELECT by key, each a transaction; I
 transactions, and of several rows; SELECT of SIGNED rows without and with signature. Then TPC-C,
 with all nine tables as ledger tables and without, plain and with protected personal columns: TURNS
 alternations of the kinds, each in another order, and their medians. Turns are short, so that
-whatever else slows the machine down meets all kinds alike, but not so short that much of each is
-spent on filling the buffers again, which the other kinds have used. Then a log of each of SIZES
-versions: how long its table takes to be verified, whole and from a checkpoint, and how many bytes
-a signed result of SIGNED rows, one cell of it and a version's proof have. Last, proofs of logs of
-up to a hundred million leaves, which are simulated (all leaves are the same): bytes, and
-microseconds to verify.
+whatever else slows the machine down meets all kinds alike; those of TPC-C last so long that little
+of them is what comes first after another kind. Then a log of each of SIZES versions: how long its
+table takes to be verified, whole and from a checkpoint, and how many bytes a signed result of
+SIGNED rows, one cell of it and a version's proof have. Last, proofs of logs of up to a hundred
+million leaves, which are simulated (all leaves are the same): bytes, and microseconds to verify.
 
 The server is one that has run for a while: all of its shared buffers have been used, and it uses
 files of its WAL again. A claim's text is so long that a row is compressed with and without a

@@ -36,21 +36,20 @@ autovacuum_naptime = '1d'
 # A server that does not come up ends the test by pytest's own limit.
 os.environ["PGCTLTIMEOUT"] = "3600"
 
-
 # Below what Linux gives to outgoing connections, and above what servers have by default.
 PORTS = range(10_240, 32_768)
 
 # Each test process has its own of these, and begins somewhere in them: tests of another clone may
 # run at the same time.
-OWN = PORTS[int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) :: 16]
-others = itertools.count(os.getpid())
+OWN_PORTS = PORTS[int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) :: 16]
+picked = itertools.count(os.getpid())
 
 
 def free_port() -> int:
     """A port that nobody else is given before it is used: neither another test process of this run
     nor a connection to some server."""
     while True:
-        port = OWN[next(others) % len(OWN)]
+        port = OWN_PORTS[next(picked) % len(OWN_PORTS)]
         with socket.socket() as s, contextlib.suppress(OSError):
             s.bind(("127.0.0.1", port))
             return port

@@ -30,7 +30,7 @@ const GIVEN: [u8; 3] = [
 /// A request that is recorded once its answer was sent, so that no statement waits for that.
 pub(super) struct Answered {
     /// When it came, and when its answer was ready, by [`tape::now`]. Not when that was sent: whoever
-    /// saw it may have committed by then, and others may have read what was stored.
+    /// was sent it may have committed by then, and others may have read what was stored.
     at: (u64, u64),
     /// The answer, if it is an error.
     error: Option<Vec<u8>>,

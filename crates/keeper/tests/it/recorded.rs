@@ -1,13 +1,13 @@
-//! When what a recording has came about, for one connection.
+//! Times that a recording has of a connection's requests.
 
 use crate::common::{DATABASE, Running};
 use contract::Kind;
 use recording::{Chunk, End, Key, Scope};
 use std::time::{Duration, Instant};
 
-/// A request counts from when its answer was ready. Bug: from when its thread went on after that was
-/// sent, so that others who read what it stored seem to have done so before it was there, and a
-/// replay takes it for another value.
+/// A request ends when its answer is ready. Bug: when its thread goes on after that was sent, so that
+/// others who read what it stored seem to have done so before it was there, and a replay takes it
+/// for another value.
 #[test]
 fn until_the_answer_is_ready() {
     let directory = tempfile::tempdir().unwrap();
