@@ -175,7 +175,7 @@ bench-keys: ## index builds, ORDER BY and lookups by a protected key: ROWS=10000
 	@scripts/deps
 	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" scripts/bench keys
 
-bench-ledger: ## ledger tables beside plaintext and plain Confide: ROWS=20000 ROUNDS=60 SIGNED=100 SIZES=1000,10000,100000 TURNS=8 SECONDS=10
+bench-ledger: ## ledger tables beside plaintext and plain Confide: ROWS=20000 ROUNDS=30 SIGNED=100 SIZES=1000,10000,100000 TURNS=4 SECONDS=30
 	@scripts/deps
 	@BENCH_COMMAND="make $@ $(MAKEOVERRIDES)" scripts/bench ledger
 

@@ -6,8 +6,8 @@ alternate between kinds: INSERT, UPDATE and SELECT by key, each a transaction; I
 transactions, and of several rows; SELECT of SIGNED rows without and with signature. Then TPC-C,
 with all nine tables as ledger tables and without, plain and with protected personal columns: TURNS
 alternations of the kinds, each in another order, and their medians. Turns are short, so that
-whatever else slows the machine down meets all kinds alike; those of TPC-C last so long that little
-of them is what comes first after another kind. Then a log of each of SIZES versions: how long its
+whatever else slows the machine down meets all kinds alike, but long enough that little of them is
+what comes first after another kind, or on new connections. Then a log of each of SIZES versions: how long its
 table takes to be verified, whole and from a checkpoint, and how many bytes a signed result of
 SIGNED rows, one cell of it and a version's proof have. Last, proofs of logs of up to a hundred
 million leaves, which are simulated (all leaves are the same): bytes, and microseconds to verify.
@@ -39,14 +39,15 @@ from driver import driver
 from report import Report, median, parameter, parameters, progress, ratio, table
 
 ROWS = parameter("ROWS", 20_000)
-ROUNDS = parameter("ROUNDS", 60)
-STATEMENTS = parameter("STATEMENTS", 50)
-# Rows of an INSERT that has several.
+ROUNDS = parameter("ROUNDS", 30)
+STATEMENTS = parameter("STATEMENTS", 200)
+# INSERTs of a transaction, and rows of an INSERT, where they are several.
+BLOCK = 50
 TOGETHER = 10
 SIGNED = parameter("SIGNED", 100)
 CLIENTS = parameter("CLIENTS", 4)
-TURNS = parameter("TURNS", 8)
-SECONDS = parameter("SECONDS", 10.0)
+TURNS = parameter("TURNS", 4)
+SECONDS = parameter("SECONDS", 30.0)
 WAREHOUSES = parameter("W", 1)
 SIZES = [int(size) for size in parameters("SIZES", "1000,10000,100000")]
 KINDS = {
@@ -97,14 +98,15 @@ def statements(name: str, turn: int) -> dict[str, tuple[list[tuple[str, tuple]],
     keys = [(n * 7919) % ROWS + 1 for n in range(turn, turn + STATEMENTS)]
     update = f"UPDATE {name} SET price = %s WHERE id = %s"
     select = f"SELECT artist, claim FROM {name} WHERE id = %s"
-    block = inserts(name, first + keys_of_each, STATEMENTS)
+    single = inserts(name, first + keys_of_each, STATEMENTS)
+    blocks = [
+        [("BEGIN", ()), *single[at : at + BLOCK], ("COMMIT", ())]
+        for at in range(0, STATEMENTS, BLOCK)
+    ]
     many = inserts(name, first + 2 * keys_of_each, keys_of_each // TOGETHER, TOGETHER)
     return {
         "INSERT": (inserts(name, first, STATEMENTS), STATEMENTS),
-        f"INSERT, {STATEMENTS} a transaction": (
-            [("BEGIN", ()), *block, ("COMMIT", ())],
-            STATEMENTS,
-        ),
+        f"INSERT, {BLOCK} a transaction": (sum(blocks, []), STATEMENTS),
         f"INSERT of {TOGETHER} rows, for a row": (many, len(many) * TOGETHER),
         "UPDATE": ([(update, (9, key)) for key in keys], STATEMENTS),
         "SELECT": ([(select, (key,)) for key in keys], STATEMENTS),

@@ -423,10 +423,10 @@ impl Log {
     /// Makes entries of what a transaction did, behind those that are due; adds them to what must
     /// come into the WAL together. Nothing is left to be logged again ([`Log::log_again`]). `names`
     /// and `before` are for the first entry of all. An error leaves a group that was rolled back.
-    pub fn seal(
+    pub fn seal<'d>(
         &mut self,
         store: &Store,
-        doings: &[Doing],
+        doings: impl Iterator<Item = &'d Doing>,
         by: &Author<'_>,
         made: &mut Promotion,
     ) -> Result<Group, Error> {

@@ -22,7 +22,7 @@ const HEADER_BYTES: usize = 1 + size_of::<u32>();
 const RATIO_MAX: usize = 255;
 
 /// Less than this is left as it is.
-const LEAST: usize = 256;
+const LEAST: usize = 4096;
 
 /// Content, ready to be sealed.
 pub fn pack(content: &[u8], compress: bool) -> Vec<u8> {

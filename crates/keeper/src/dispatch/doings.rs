@@ -5,17 +5,26 @@
 use super::ledger::Walk;
 use super::moved;
 use crate::logs::{Doing, Group};
-use std::collections::BTreeMap;
 use values::Error;
 
 /// A row's table is looked for among so many that were written to last.
 const TABLES_SEEN: usize = 16;
 
+/// What happened to a row version.
+pub(super) struct Row {
+    /// Its table, by its place in [`Doings::tables`].
+    pub table: usize,
+    /// What it was.
+    pub doing: Doing,
+}
+
 /// What a channel does with ledger tables.
 #[derive(Default)]
 pub(super) struct Doings {
-    /// What the transaction did so far: to which of `tables`, and what.
-    pub pending: Vec<(usize, Doing)>,
+    /// What the transaction did so far, of which nothing is an entry yet.
+    pub pending: Vec<Row>,
+    /// Logs that take their part of `pending`, and how many entries each had then.
+    pub admitted: Vec<(u32, u64)>,
     /// Logs, and the names of their tables.
     pub tables: Vec<(u32, String)>,
     /// Values of versions that went to histories.
@@ -51,6 +60,7 @@ impl Doings {
 
     /// The rows from this one on were rolled back.
     pub fn back_to(&mut self, row: usize) {
+        self.admitted.clear();
         self.pending.truncate(row);
         self.moved.back_to(row);
         if row == 0 {
@@ -71,21 +81,29 @@ impl Doings {
     }
 }
 
-/// What happened, by log, with the names of the log's table. Fails if a log has two.
-pub(super) fn by_log<D>(
-    tables: &[(u32, String)],
-    doings: impl Iterator<Item = (usize, D)>,
-) -> Result<BTreeMap<u32, (&str, Vec<D>)>, Error> {
-    let mut found: BTreeMap<u32, (&str, Vec<D>)> = BTreeMap::new();
-    for (table, doing) in doings {
-        let (log, names) = tables.get(table).ok_or_else(renamed)?;
-        let of = found.entry(*log).or_insert_with(|| (names, Vec::new()));
-        if of.0 != names {
-            return Err(renamed());
-        }
-        of.1.push(doing);
-    }
-    Ok(found)
+/// Puts the rows of each log one after the other, in the order in which they were told.
+pub(super) fn sort_by_log(tables: &[(u32, String)], rows: &mut [Row]) {
+    rows.sort_by_key(|row| log_of(tables, row));
+}
+
+fn log_of(tables: &[(u32, String)], row: &Row) -> Option<u32> {
+    tables.get(row.table).map(|(log, _)| *log)
+}
+
+/// Sorted rows by log, with the names of the log's table. Fails if a log has two.
+pub(super) fn by_log<'a>(
+    tables: &'a [(u32, String)],
+    rows: &'a [Row],
+) -> impl Iterator<Item = Result<(u32, &'a str, &'a [Row]), Error>> {
+    rows.chunk_by(|row, next| log_of(tables, row) == log_of(tables, next))
+        .map(|rows| {
+            let mut named = rows.iter().map(|row| tables.get(row.table));
+            let (log, names) = named.next().flatten().ok_or_else(renamed)?;
+            match named.all(|other| other.is_some_and(|(_, other)| other == names)) {
+                true => Ok((*log, names.as_str(), rows)),
+                false => Err(renamed()),
+            }
+        })
 }
 
 pub(super) fn renamed() -> Error {

@@ -10,7 +10,7 @@
 //! leaves a finding out.
 
 use super::Connection;
-use super::doings::{Committed, by_log, renamed};
+use super::doings::{Committed, Row, by_log, renamed, sort_by_log};
 use super::signed::now;
 use crate::fail::{self, Failure};
 use crate::logs::{Author, Doing, Log};
@@ -114,7 +114,7 @@ impl Connection {
         }
         let of = self.described.of(&body)?;
         let table = self.ledger.table(body.log, &of.names);
-        self.ledger.pending.push((table, doing));
+        self.ledger.pending.push(Row { table, doing });
         Ok(())
     }
 
@@ -195,11 +195,7 @@ impl Connection {
         };
         let count = rows.min(room);
         let more = u32::from(count < self.ledger.pending.len());
-        let tables = std::mem::take(&mut self.ledger.tables);
-        for (log, (names, doings)) in by_log(&tables, self.ledger.pending.drain(..count))? {
-            self.ledger_make(log, names, &doings, &mut promotion)?;
-        }
-        self.ledger.tables = tables;
+        self.ledger_make(count, &mut promotion)?;
         let record = match &self.keeper.durable {
             Some(durable) if !promotion.is_empty() => durable.log_promotion(promotion)?,
             _ => Vec::new(),
@@ -225,27 +221,52 @@ impl Connection {
         Ok(SEAL_ROWS - usize::try_from(room).unwrap_or(0))
     }
 
-    /// Whether the logs take all of it.
-    fn ledger_admit(&self) -> Result<(), Failure> {
-        let doings = self.ledger.pending.iter();
-        let doings = doings.map(|(table, doing)| (*table, doing));
-        for (log, (names, doings)) in by_log(&self.ledger.tables, doings)? {
-            self.with_log(log, |log| match log.is_of(names) {
-                true => log.admit(&doings),
+    /// Whether the logs take all of it. Sorts it by log.
+    fn ledger_admit(&mut self) -> Result<(), Failure> {
+        sort_by_log(&self.ledger.tables, &mut self.ledger.pending);
+        for of_log in by_log(&self.ledger.tables, &self.ledger.pending) {
+            let (number, names, rows) = of_log?;
+            let size = self.with_log(number, |log| match log.is_of(names) {
+                true => {
+                    log.admit(rows.iter().map(|row| &row.doing))?;
+                    Ok(log.size())
+                }
                 false => Err(renamed()),
             })?;
+            self.ledger.admitted.push((number, size));
         }
         Ok(())
     }
 
+    /// Makes entries of the first rows, which logs have admitted. Without success the transaction
+    /// has none.
+    fn ledger_make(&mut self, count: usize, promotion: &mut Promotion) -> Result<(), Failure> {
+        let tables = std::mem::take(&mut self.ledger.tables);
+        let mut rows = std::mem::take(&mut self.ledger.pending);
+        let first = rows.get(..count).unwrap_or_default();
+        let made = by_log(&tables, first).try_for_each(|of_log| {
+            let (log, names, rows) = of_log?;
+            self.ledger_make_of(log, names, rows, promotion)
+        });
+        if made.is_err() {
+            self.ledger_settle(Some(false));
+            return made;
+        }
+        rows.drain(..count);
+        self.ledger.pending = rows;
+        self.ledger.tables = tables;
+        Ok(())
+    }
+
     /// Makes entries of one log.
-    fn ledger_make(
+    fn ledger_make_of(
         &mut self,
         number: u32,
         names: &str,
-        doings: &[Doing],
+        rows: &[Row],
         promotion: &mut Promotion,
     ) -> Result<(), Failure> {
+        let doings = rows.iter().map(|row| &row.doing);
         let client = self.client.clone().ok_or_else(fail::no_client)?;
         let sealed = &self.ledger.sealed;
         let group = sealed.iter().rfind(|(log, _)| *log == number);
@@ -256,25 +277,39 @@ impl Connection {
             before: 0,
             group: group.map(|(_, group)| *group),
         };
+        let of_log = |(log, _): &&mut (u32, u64)| *log == number;
+        let mut admitted = std::mem::take(&mut self.ledger.admitted);
+        let admitted_at = admitted.iter_mut().find(of_log);
+        let (_, size) = admitted_at.ok_or_else(|| fail::malformed("Rows are not sealed."))?;
         let store = &self.keeper.store;
+        let mut make = |by: &Author<'_>, log: &mut Log| {
+            // Others may have made entries since.
+            if log.size() != *size {
+                log.admit(doings.clone())?;
+            }
+            let group = log.seal(store, doings.clone(), by, promotion)?;
+            *size = log.size();
+            Ok(group)
+        };
         let made = self.with_log(number, |log| match log.size() {
             0 => Ok(None),
-            _ => log.seal(store, doings, &by, promotion).map(Some),
+            _ => make(&by, log).map(Some),
         })?;
         let group = match made {
             Some(group) => group,
             None => {
                 by.before = self.ledger_before(number, names)?;
-                self.with_log(number, |log| log.seal(store, doings, &by, promotion))?
+                self.with_log(number, |log| make(&by, log))?
             }
         };
+        self.ledger.admitted = admitted;
         let sealed = &mut self.ledger.sealed;
         sealed.retain(|(log, known)| (*log, known.first) != (number, group.first));
         sealed.push((number, group));
         if let Some(channel) = self.channel() {
             self.keeper.ends.join(channel);
         }
-        let erased = doings.iter().filter(|d| d.kind == Kind::Erase).count();
+        let erased = doings.filter(|d| d.kind == Kind::Erase).count();
         if erased > 0 {
             let what = format!("{names}: {erased} row versions");
             self.keeper.audit.note("erase", &client.name, what)?;
@@ -300,8 +335,11 @@ impl Connection {
         Ok(before)
     }
 
+    /// Says how the transaction ended. Without entries of all its rows it has not committed.
     pub(super) fn ledger_end(&mut self, body: body::LedgerEnd) -> Result<(), Failure> {
-        self.ledger_settle(Some(body.committed == 1));
+        let whole = self.ledger.pending.is_empty();
+        self.ledger_settle(Some(body.committed == 1 && whole));
+        self.ledger.back_to(0);
         Ok(())
     }
 

@@ -16,7 +16,7 @@ fn refused(what: String) -> Error {
 
 impl Log {
     /// Whether the log takes all of it, one after the other.
-    pub fn admit(&self, doings: &[&Doing]) -> Result<(), Error> {
+    pub fn admit<'d>(&self, doings: impl Iterator<Item = &'d Doing>) -> Result<(), Error> {
         let mut greatest = self.greatest;
         let mut made = Named::default();
         let mut ended = Named::default();
@@ -108,7 +108,7 @@ mod tests {
         }
         let admits = |doings: &[(Kind, u64, u64)]| {
             let doings: Vec<Doing> = doings.iter().map(|d| doing(d.0, d.1, d.2)).collect();
-            log.admit(&doings.iter().collect::<Vec<&Doing>>()).is_ok()
+            log.admit(doings.iter()).is_ok()
         };
         assert!(admits(&[
             (Write, 1001, 0),
@@ -152,7 +152,8 @@ mod tests {
         use Kind::{End, Erase, Write};
         let mut log = Log::new(1);
         (0..6).for_each(|sn| log.add(sn + 1, sn, None));
-        let admits = |log: &Log, kind, sn, other| log.admit(&[&doing(kind, sn, other)]).is_ok();
+        let admits =
+            |log: &Log, kind, sn, other| log.admit([doing(kind, sn, other)].iter()).is_ok();
         log.versions.change(4, |v| v.ended = Some(7));
         log.versions.change(5, |v| v.ended = Some(8));
         log.versions.change(5, |v| v.erased = Some(9));

@@ -60,6 +60,24 @@ impl Run {
         self.kept.insert(at, kept);
     }
 
+    /// Where a number is. Numbers come from a sequence, so most runs have few gaps, and none has a
+    /// number further from its first than there are numbers between: it is mostly just there.
+    fn position(&self, number: u64) -> Result<usize, usize> {
+        let ahead = self
+            .numbers
+            .first()
+            .map_or(0, |first| number.saturating_sub(*first));
+        let ahead = usize::try_from(ahead).unwrap_or(usize::MAX);
+        if self.numbers.get(ahead) == Some(&number) {
+            return Ok(ahead);
+        }
+        let below = self.numbers.len().min(ahead);
+        self.numbers
+            .get(..below)
+            .unwrap_or_default()
+            .binary_search(&number)
+    }
+
     /// Takes the upper half away.
     fn split(&mut self) -> Run {
         Run {
@@ -86,7 +104,7 @@ impl Versions {
 
     fn find(&self, number: u64) -> Option<&Kept> {
         let run = self.runs.get(self.run_of(number))?;
-        let at = run.numbers.binary_search(&number).ok()?;
+        let at = run.position(number).ok()?;
         run.kept.get(at)
     }
 
@@ -101,7 +119,7 @@ impl Versions {
         let Some(run) = self.runs.get_mut(run) else {
             return;
         };
-        let at = run.numbers.binary_search(&number).ok();
+        let at = run.position(number).ok();
         if let Some(kept) = at.and_then(|at| run.kept.get_mut(at)) {
             let mut version = kept.version();
             change(&mut version);
@@ -120,7 +138,7 @@ impl Versions {
         }
         let of = self.run_of(number);
         let run = self.runs.get_mut(of)?;
-        match run.numbers.binary_search(&number) {
+        match run.position(number) {
             Ok(at) => {
                 let before = std::mem::replace(run.kept.get_mut(at)?, kept);
                 return Some(before.version());

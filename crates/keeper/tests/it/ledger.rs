@@ -108,6 +108,64 @@ fn clocks() {
     seal(&mut backend, 1).unwrap();
 }
 
+/// A transaction of so many rows is sealed in more than one part.
+const IN_PARTS: u64 = 16_385;
+
+/// Writes versions from this one on, and then does something else; seals the first part.
+fn first_part(backend: &mut Backend, log: u32, who: &str, from: u64, last: (u32, u64)) {
+    table(backend, 0, &[]);
+    for number in 0..IN_PARTS - 1 {
+        let written = (WRITE, number, from + number, 0, now());
+        placed(backend, log, who, written, 0, &[]);
+    }
+    let last = (last.0, IN_PARTS - 1, last.1, 0, now());
+    placed(backend, log, who, last, 0, &[]);
+    assert_eq!(seal(backend, IN_PARTS).unwrap().first(), Some(&1));
+}
+
+fn is_not_there(backend: &mut Backend, log: u32, who: &str, sn: u64) {
+    row(backend, log, who, (END, 0, sn, 0, now()));
+    assert_eq!(state(seal(backend, 1)), "XX001");
+}
+
+/// While one transaction is sealed in parts, another one ends a version that it ends, too: it has no
+/// entries then. With the bug the log had two ends of the version.
+#[test]
+fn between_parts() {
+    let running = Running::start();
+    let (mut backend, mut other) = (running.session(), running.session());
+    let (log, who) = (log(&mut backend), who(&mut backend));
+    row(&mut backend, log, &who, (WRITE, 0, 1, 0, now()));
+    seal(&mut backend, 1).unwrap();
+    first_part(&mut backend, log, &who, 2, (END, 1));
+    row(&mut other, log, &who, (END, 0, 1, 0, now()));
+    seal(&mut other, 1).unwrap();
+    assert_eq!(state(seal(&mut backend, 0)), "XX001");
+    backend.send(Kind::LedgerEnd, &1_u64.to_le_bytes());
+    is_not_there(&mut backend, log, &who, 2);
+}
+
+/// A database says that a transaction committed of which not all rows are entries. With the bug the
+/// first part was valid without the rest.
+#[test]
+fn first_part_only() {
+    let running = Running::start();
+    let mut backend = running.session();
+    let (log, who) = (log(&mut backend), who(&mut backend));
+    first_part(&mut backend, log, &who, 1, (WRITE, IN_PARTS));
+    backend.send(Kind::LedgerEnd, &1_u64.to_le_bytes());
+    seal(&mut backend, 0).unwrap();
+    is_not_there(&mut backend, log, &who, 1);
+    is_not_there(&mut backend, log, &who, IN_PARTS);
+    first_part(&mut backend, log, &who, 1, (WRITE, IN_PARTS));
+    seal(&mut backend, 0).unwrap();
+    backend.send(Kind::LedgerEnd, &1_u64.to_le_bytes());
+    for ended in [1, IN_PARTS] {
+        row(&mut backend, log, &who, (END, 0, ended, 0, now()));
+        seal(&mut backend, 1).unwrap();
+    }
+}
+
 /// Nobody writes in another's name, leaves a row out, writes a version twice or ends one that is
 /// not there.
 #[test]
@@ -122,8 +180,10 @@ fn lies() {
     row(&mut backend, log, &who, (WRITE, 0, 1, 0, now()));
     row(&mut backend, log, &who, (WRITE, 1, 1, 0, now()));
     assert_eq!(state(seal(&mut backend, 2)), "XX001");
-    row(&mut backend, log, &who, (END, 0, 5, 0, now()));
-    assert_eq!(state(seal(&mut backend, 1)), "XX001");
+    for (count, error) in [(1, "XX001"), (0, "08P01")] {
+        row(&mut backend, log, &who, (END, 0, 5, 0, now()));
+        assert_eq!(state(seal(&mut backend, count)), error);
+    }
     row(&mut backend, log, &who, (WRITE, 0, 1, 0, now()));
     seal(&mut backend, 1).unwrap();
     row(&mut backend, log, &who, (WRITE, 0, 2, 1, now()));
