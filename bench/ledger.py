@@ -7,10 +7,11 @@ transactions, and of several rows; SELECT of SIGNED rows without and with signat
 with all nine tables as ledger tables and without, plain and with protected personal columns: TURNS
 alternations of the kinds, each in another order, and their medians. Turns are short, so that
 whatever else slows the machine down meets all kinds alike, but long enough that little of them is
-what comes first after another kind, or on new connections. Then a log of each of SIZES versions: how long its
-table takes to be verified, whole and from a checkpoint, and how many bytes a signed result of
-SIGNED rows, one cell of it and a version's proof have. Last, proofs of logs of up to a hundred
-million leaves, which are simulated (all leaves are the same): bytes, and microseconds to verify.
+what comes first after another kind, or on new connections. Then a log of each of SIZES versions:
+how long its table takes to be verified, whole and from a checkpoint, and how many bytes a signed
+result of SIGNED rows, one cell of it and a version's proof have. Last, proofs of logs of up to a
+hundred million leaves, which are simulated (all leaves are the same): bytes, and microseconds to
+verify.
 
 The server is one that has run for a while: all of its shared buffers have been used, and it uses
 files of its WAL again. A claim's text is so long that a row is compressed with and without a
@@ -99,14 +100,13 @@ def statements(name: str, turn: int) -> dict[str, tuple[list[tuple[str, tuple]],
     update = f"UPDATE {name} SET price = %s WHERE id = %s"
     select = f"SELECT artist, claim FROM {name} WHERE id = %s"
     single = inserts(name, first + keys_of_each, STATEMENTS)
-    blocks = [
-        [("BEGIN", ()), *single[at : at + BLOCK], ("COMMIT", ())]
-        for at in range(0, STATEMENTS, BLOCK)
-    ]
+    blocks = []
+    for at in range(0, STATEMENTS, BLOCK):
+        blocks += [("BEGIN", ()), *single[at : at + BLOCK], ("COMMIT", ())]
     many = inserts(name, first + 2 * keys_of_each, keys_of_each // TOGETHER, TOGETHER)
     return {
         "INSERT": (inserts(name, first, STATEMENTS), STATEMENTS),
-        f"INSERT, {BLOCK} a transaction": (sum(blocks, []), STATEMENTS),
+        f"INSERT, {BLOCK} a transaction": (blocks, STATEMENTS),
         f"INSERT of {TOGETHER} rows, for a row": (many, len(many) * TOGETHER),
         "UPDATE": ([(update, (9, key)) for key in keys], STATEMENTS),
         "SELECT": ([(select, (key,)) for key in keys], STATEMENTS),

@@ -22,12 +22,14 @@ const HEADER_BYTES: usize = 1 + size_of::<u32>();
 const RATIO_MAX: usize = 255;
 
 /// Less than this is left as it is.
-const LEAST: usize = 4096;
+const LEAST: usize = 256;
+/// Less than this is left as it is where memory is wiped: LZ4's own costs more than the bytes.
+const LEAST_WIPED: usize = 4096;
 
-/// Content, ready to be sealed.
+/// Content, ready to be sealed. What is on the way is wiped.
 pub fn pack(content: &[u8], compress: bool) -> Vec<u8> {
     if compress
-        && content.len() >= LEAST
+        && content.len() >= LEAST_WIPED
         && let Some(packed) = lz4(content)
     {
         return packed;
@@ -38,7 +40,7 @@ pub fn pack(content: &[u8], compress: bool) -> Vec<u8> {
     out
 }
 
-/// Appends what [`pack`] gives. For content that is no secret: nothing is wiped, so no memory is
+/// Appends it ready to be sealed, as [`pack`] gives it. For content that is no secret: nothing is wiped, so no memory is
 /// touched but the content's and the room for it.
 pub fn append(content: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
@@ -114,6 +116,7 @@ mod tests {
             vec![],
             vec![7],
             vec![7; LEAST],
+            vec![7; LEAST_WIPED],
             vec![0; 100_000],
             noise(1000).collect(),
             (0..50_000u32).flat_map(|i| (i / 7).to_le_bytes()).collect(),
@@ -131,7 +134,8 @@ mod tests {
                 if compress {
                     let mut appended = vec![9];
                     append(&content, &mut appended);
-                    assert_eq!(appended[1..], packed);
+                    assert_eq!(unpack(&appended[1..]), Some(content.clone()));
+                    assert!(content.len() < LEAST_WIPED || appended[1..] == packed);
                 }
             }
         }

@@ -283,12 +283,15 @@ impl Connection {
         let (_, size) = admitted_at.ok_or_else(|| fail::malformed("Rows are not sealed."))?;
         let store = &self.keeper.store;
         let mut make = |by: &Author<'_>, log: &mut Log| {
-            // Others may have made entries since.
-            if log.size() != *size {
+            // If others have made entries since, nothing that was admitted then is any longer.
+            let alone = log.size() == *size;
+            if !alone {
                 log.admit(doings.clone())?;
             }
             let group = log.seal(store, doings.clone(), by, promotion)?;
-            *size = log.size();
+            if alone {
+                *size = log.size();
+            }
             Ok(group)
         };
         let made = self.with_log(number, |log| match log.size() {

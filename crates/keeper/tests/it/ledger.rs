@@ -4,6 +4,7 @@
 use crate::common::{Backend, Running, state};
 use contract::message::ledger::{ATTRIBUTE, COLUMNS_MAX, CURRENT, END, PLACES, RESTORE, WRITE};
 use contract::{Fid, Kind, TypeCode};
+use std::ops::Range;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const TABLE: u32 = 77;
@@ -108,19 +109,24 @@ fn clocks() {
     seal(&mut backend, 1).unwrap();
 }
 
-/// A transaction of so many rows is sealed in more than one part.
-const IN_PARTS: u64 = 16_385;
+/// So many rows are sealed at once.
+const PART: u64 = 16_384;
 
-/// Writes versions from this one on, and then does something else; seals the first part.
-fn first_part(backend: &mut Backend, log: u32, who: &str, from: u64, last: (u32, u64)) {
+/// Writes these versions, and then does something else; seals the first part.
+fn first_part(
+    backend: &mut Backend,
+    log: u32,
+    who: &str,
+    versions: Range<u64>,
+    (what, sn): (u32, u64),
+) {
+    let before = versions.end - versions.start;
     table(backend, 0, &[]);
-    for number in 0..IN_PARTS - 1 {
-        let written = (WRITE, number, from + number, 0, now());
-        placed(backend, log, who, written, 0, &[]);
+    for (number, sn) in (0..).zip(versions) {
+        placed(backend, log, who, (WRITE, number, sn, 0, now()), 0, &[]);
     }
-    let last = (last.0, IN_PARTS - 1, last.1, 0, now());
-    placed(backend, log, who, last, 0, &[]);
-    assert_eq!(seal(backend, IN_PARTS).unwrap().first(), Some(&1));
+    placed(backend, log, who, (what, before, sn, 0, now()), 0, &[]);
+    assert_eq!(seal(backend, before + 1).unwrap().first(), Some(&1));
 }
 
 fn is_not_there(backend: &mut Backend, log: u32, who: &str, sn: u64) {
@@ -128,8 +134,8 @@ fn is_not_there(backend: &mut Backend, log: u32, who: &str, sn: u64) {
     assert_eq!(state(seal(backend, 1)), "XX001");
 }
 
-/// While one transaction is sealed in parts, another one ends a version that it ends, too: it has no
-/// entries then. With the bug the log had two ends of the version.
+/// While one transaction is sealed in three parts, another one ends a version that the last part
+/// ends, too: the first has no entries then. With the bug the log had two ends of the version.
 #[test]
 fn between_parts() {
     let running = Running::start();
@@ -137,9 +143,10 @@ fn between_parts() {
     let (log, who) = (log(&mut backend), who(&mut backend));
     row(&mut backend, log, &who, (WRITE, 0, 1, 0, now()));
     seal(&mut backend, 1).unwrap();
-    first_part(&mut backend, log, &who, 2, (END, 1));
+    first_part(&mut backend, log, &who, 2..2 * PART + 2, (END, 1));
     row(&mut other, log, &who, (END, 0, 1, 0, now()));
     seal(&mut other, 1).unwrap();
+    seal(&mut backend, 0).unwrap();
     assert_eq!(state(seal(&mut backend, 0)), "XX001");
     backend.send(Kind::LedgerEnd, &1_u64.to_le_bytes());
     is_not_there(&mut backend, log, &who, 2);
@@ -152,15 +159,15 @@ fn first_part_only() {
     let running = Running::start();
     let mut backend = running.session();
     let (log, who) = (log(&mut backend), who(&mut backend));
-    first_part(&mut backend, log, &who, 1, (WRITE, IN_PARTS));
+    first_part(&mut backend, log, &who, 1..PART + 1, (WRITE, PART + 1));
     backend.send(Kind::LedgerEnd, &1_u64.to_le_bytes());
     seal(&mut backend, 0).unwrap();
     is_not_there(&mut backend, log, &who, 1);
-    is_not_there(&mut backend, log, &who, IN_PARTS);
-    first_part(&mut backend, log, &who, 1, (WRITE, IN_PARTS));
+    is_not_there(&mut backend, log, &who, PART + 1);
+    first_part(&mut backend, log, &who, 1..PART + 1, (WRITE, PART + 1));
     seal(&mut backend, 0).unwrap();
     backend.send(Kind::LedgerEnd, &1_u64.to_le_bytes());
-    for ended in [1, IN_PARTS] {
+    for ended in [1, PART + 1] {
         row(&mut backend, log, &who, (END, 0, ended, 0, now()));
         seal(&mut backend, 1).unwrap();
     }
