@@ -17,6 +17,7 @@ mod columns;
 mod descend;
 mod described;
 mod doings;
+mod entries;
 mod envelopes;
 mod evaluate;
 mod garbage;
