@@ -5,7 +5,8 @@
 //! the WAL, into checkpoints, backups and standbys as any value does. Here is what follows from the
 //! entries; it is computed when a log is first used, and kept.
 //!
-//! Not here: what a client may do, and messages (`dispatch::ledger`).
+//! Not here: what a client may do, and messages (`dispatch::ledger`,
+//! `dispatch::entries`).
 //!
 //! Invariants: an entry that is in a log stays as it is; the entries of a log have no gap;
 //! a version that has ended ends once more only if the first end was rolled back, or may have been.

@@ -40,8 +40,8 @@ pub fn pack(content: &[u8], compress: bool) -> Vec<u8> {
     out
 }
 
-/// Appends it ready to be sealed, as [`pack`] gives it. For content that is no secret: nothing is wiped, so no memory is
-/// touched but the content's and the room for it.
+/// Appends content, ready to be sealed, in the form that [`pack`] gives it. For content that is no
+/// secret: nothing is wiped, so no memory is touched but the content's and the room for it.
 pub fn append(content: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     if let Ok(length) = u32::try_from(content.len())

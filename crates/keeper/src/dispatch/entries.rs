@@ -2,7 +2,8 @@
 //! logs, in one part or in several, and then valid or void.
 //!
 //! Invariants: a log admits all that becomes an entry, after all entries that others have made
-//! before; what a channel has sent of a transaction becomes valid entries whole or not at all.
+//! before; a channel that says a commit has valid entries of all it has sent of the transaction, or
+//! of nothing. (A keeper that was restarted knows commits from the WAL only, which has no such end.)
 
 use super::Connection;
 use super::doings::{Committed, Row, by_log, renamed, sort_by_log};
@@ -134,7 +135,8 @@ impl Connection {
         let of_log = |(log, _): &&mut (u32, u64)| *log == number;
         let mut admitted = std::mem::take(&mut self.ledger.admitted);
         let admitted_at = admitted.iter_mut().find(of_log);
-        let (_, size) = admitted_at.ok_or_else(|| fail::malformed("Rows are not sealed."))?;
+        let unknown = || fail::malformed("The log has not admitted the rows.");
+        let (_, size) = admitted_at.ok_or_else(unknown)?;
         let store = &self.keeper.store;
         let mut make = |by: &Author<'_>, log: &mut Log| {
             // If others have made entries since, nothing that was admitted then is any longer.

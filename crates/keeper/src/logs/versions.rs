@@ -60,8 +60,8 @@ impl Run {
         self.kept.insert(at, kept);
     }
 
-    /// Where a number is. Numbers come from a sequence, so most runs have few gaps, and none has a
-    /// number further from its first than there are numbers between: it is mostly just there.
+    /// Where a number is, as a binary search gives it. Numbers come from a sequence: in a run without
+    /// gaps a number's distance from the first one is its place, and with gaps it is before that.
     fn position(&self, number: u64) -> Result<usize, usize> {
         let ahead = self
             .numbers
