@@ -28,16 +28,47 @@ const LEAST_WIPED: usize = 4096;
 
 /// Content, ready to be sealed. What is on the way is wiped.
 pub fn pack(content: &[u8], compress: bool) -> Vec<u8> {
-    if compress
-        && content.len() >= LEAST_WIPED
-        && let Some(packed) = lz4(content)
-    {
-        return packed;
+    Room::default().pack(content, compress, 0)
+}
+
+/// Memory that LZ4 writes to. Whoever packs much keeps it, since new memory takes longer than LZ4.
+/// It is wiped in the end.
+#[derive(Default)]
+pub struct Room(Zeroizing<Vec<u8>>);
+
+impl Room {
+    /// As [`pack`], with capacity for so many bytes of a seal.
+    pub fn pack(&mut self, content: &[u8], compress: bool, seal: usize) -> Vec<u8> {
+        if compress
+            && content.len() >= LEAST_WIPED
+            && let Some(packed) = self.lz4(content, seal)
+        {
+            return packed;
+        }
+        let mut out = Vec::with_capacity(1 + content.len() + seal);
+        out.push(PLAIN);
+        out.extend_from_slice(content);
+        out
     }
-    let mut out = Vec::with_capacity(1 + content.len());
-    out.push(PLAIN);
-    out.extend_from_slice(content);
-    out
+
+    /// `None` when it would not be shorter.
+    fn lz4(&mut self, content: &[u8], seal: usize) -> Option<Vec<u8>> {
+        let length = u32::try_from(content.len()).ok()?;
+        let most = block::get_maximum_output_size(content.len());
+        if self.0.len() < most {
+            self.0 = Zeroizing::new(vec![0; most]);
+        }
+        let used = block::compress_into(content, &mut self.0).ok()?;
+        let packed = self.0.get(..used)?;
+        if HEADER_BYTES + used > content.len() {
+            return None;
+        }
+        let mut out = Vec::with_capacity(HEADER_BYTES + used + seal);
+        out.push(LZ4);
+        out.extend_from_slice(&length.to_le_bytes());
+        out.extend_from_slice(packed);
+        Some(out)
+    }
 }
 
 /// Appends content, ready to be sealed, in the form that [`pack`] gives it. For content that is no
@@ -63,23 +94,6 @@ pub fn append(content: &[u8], out: &mut Vec<u8>) {
     }
     out.push(PLAIN);
     out.extend_from_slice(content);
-}
-
-/// `None` when it would not be shorter.
-fn lz4(content: &[u8]) -> Option<Vec<u8>> {
-    let length = u32::try_from(content.len()).ok()?;
-    let room = block::get_maximum_output_size(content.len());
-    let mut room = Zeroizing::new(vec![0; room]);
-    let used = block::compress_into(content, &mut room).ok()?;
-    let packed = room.get(..used)?;
-    if HEADER_BYTES + used > content.len() {
-        return None;
-    }
-    let mut out = Vec::with_capacity(HEADER_BYTES + used);
-    out.push(LZ4);
-    out.extend_from_slice(&length.to_le_bytes());
-    out.extend_from_slice(packed);
-    Some(out)
 }
 
 /// Whether LZ4 can make so many bytes of so few.
@@ -125,12 +139,15 @@ mod tests {
 
     #[test]
     fn there_and_back() {
+        let mut room = Room::default();
         for content in samples() {
             for compress in [false, true] {
                 let packed = pack(&content, compress);
                 assert!(packed.len() <= content.len() + 1);
                 assert!(compress || packed.len() == content.len() + 1);
                 assert_eq!(unpack(&packed), Some(content.clone()));
+                let again = room.pack(&content, compress, 16);
+                assert!(again == packed && again.capacity() >= packed.len() + 16);
                 if compress {
                     let mut appended = vec![9];
                     append(&content, &mut appended);

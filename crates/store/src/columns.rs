@@ -83,17 +83,21 @@ fn write_planes<const N: usize>(values: &[[u8; N]], width: usize, out: &mut Vec<
     }
 }
 
+/// Lengths are counted first, so that the bytes, which may be many, are written to where they stay.
 fn write_strings<'a, I>(t: TypeCode, values: I, out: &mut Vec<u8>)
 where
-    I: Iterator<Item = Scalar<'a>>,
+    I: Iterator<Item = Scalar<'a>> + Clone,
 {
-    let mut bytes = Vec::new();
-    for value in values {
-        let before = bytes.len();
-        codec::encode(&value, t, &mut bytes);
-        put_length(out, bytes.len() - before);
+    let mut scratch = Vec::new();
+    let mut bytes = 0;
+    for value in values.clone() {
+        scratch.clear();
+        codec::encode(&value, t, &mut scratch);
+        put_length(out, scratch.len());
+        bytes += scratch.len();
     }
-    out.extend_from_slice(&bytes);
+    out.reserve_exact(bytes);
+    values.for_each(|value| codec::encode(&value, t, out));
 }
 
 /// Decodes `count` values and passes them to `set` in order. Returns `None` if the bytes do not

@@ -309,8 +309,10 @@ impl Vault {
         let header = manifest::header(DATA_MAGIC, &salt);
         let mut offset = HEADER_BYTES as u64;
         let mut blocks = Vec::with_capacity(written.len());
+        let mut room = pack::Room::default();
         for (number, (id, content)) in (0..).zip(written) {
-            let packed = pack::pack(&Zeroizing::new(content), self.compress);
+            let content = Zeroizing::new(content);
+            let packed = room.pack(&content, self.compress, crypt::TAG_BYTES);
             let sealed = key.seal(number, &bound(id, file), packed)?;
             let length = u32::try_from(sealed.len());
             let length = length.map_err(|_| Error::Refused("a segment is too long"))?;
