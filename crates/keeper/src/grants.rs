@@ -11,6 +11,7 @@ mod heard;
 
 use crate::aliases::{Aliases, closure};
 use crate::provenance::{CARRIED, Origin, column_id};
+use crate::rules::table_of;
 use crate::said::Mark;
 use crate::sealed_file::SealedFile;
 use grant::{Column, Entry, Grant, origin};
@@ -326,6 +327,22 @@ impl Standing {
     /// What a column is called, as far as anybody has said.
     pub fn name_of(&self, column: &ColumnId) -> Option<Column> {
         self.read().names.get(column).cloned()
+    }
+
+    /// Whether a column's table is the history of some table, by its name.
+    pub fn is_of_history(&self, column: &ColumnId) -> bool {
+        let names = &self.read().names;
+        names.get(column).and_then(table_of).is_some()
+    }
+
+    /// Whether a column is the same one of the history of another's table, by their names.
+    pub fn is_history_of(&self, history: &ColumnId, column: &ColumnId) -> bool {
+        let names = &self.read().names;
+        let both = names.get(history).zip(names.get(column));
+        both.is_some_and(|(history, column)| {
+            table_of(history) == Some(column.relation.as_str())
+                && (&history.schema, &history.column) == (&column.schema, &column.column)
+        })
     }
 
     /// Whether any definition is about a column already.

@@ -24,6 +24,14 @@ const KEYED: &str = "\u{5}";
 /// ... and of one that its owner has given.
 const GIVEN: &str = "\u{6}";
 
+/// How the history of a ledger table is called: so, behind the table's name.
+const HISTORY: &str = "_history";
+
+/// The table that a column's table would be the history of, by its name.
+pub fn table_of(column: &Column) -> Option<&str> {
+    column.relation.strip_suffix(HISTORY)
+}
+
 /// What is known of a claimed column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
@@ -141,7 +149,7 @@ impl Rules {
             relation,
             column,
         } = &rule.column;
-        for suffix in ["_history", "_ledger"] {
+        for suffix in [HISTORY, "_ledger"] {
             let beside = Column::new(schema, &format!("{relation}{suffix}"), column);
             self.histories.insert(column_id(&beside), id);
         }

@@ -13,7 +13,7 @@ use crate::derived;
 use crate::fail::{self, Failure};
 use crate::masks::Mask;
 use crate::program::Program;
-use crate::provenance::{self, Origin, UNKNOWN, UNNAMED, column_id};
+use crate::provenance::{self, Origin, UNKNOWN, UNNAMED};
 use crate::quick::{Map, Set};
 use crate::told::Tally;
 use contract::envelope::Origin as Maker;
@@ -427,25 +427,16 @@ impl Connection {
     /// Whether values of one column are stored in the same column of the history of their ledger
     /// table. What may be done with them there is checked separately.
     fn is_history(&self, origin: &Origin, target: &ColumnId) -> bool {
-        let standing = &self.keeper.standing;
         let ([from], 0) = (origin.columns.as_slice(), origin.others) else {
             return false;
         };
-        match (standing.name_of(from), self.history_column(target)) {
-            (Some(from), Some((table, to))) => {
-                table == from.relation && (&from.schema, &from.column) == (&to.schema, &to.column)
-            }
-            _ => false,
-        }
+        self.keeper.standing.is_history_of(target, from) && !self.keeper.viewers.owns(target)
     }
 
-    /// The table whose history a column may be of, by the names, and the column's name.
-    pub(super) fn history_column(&self, target: &ColumnId) -> Option<(String, grant::Column)> {
-        let to = self.keeper.standing.name_of(target)?;
-        let table = to.relation.strip_suffix("_history")?.to_owned();
-        // If somebody has claimed the column, it does not belong to a ledger.
-        let claimed = self.keeper.viewers.owns(&column_id(&to));
-        (!claimed).then_some((table, to))
+    /// Whether a column may be of the history of a ledger table, by its name. If somebody has claimed
+    /// it, it does not belong to a ledger.
+    pub(super) fn may_be_history(&self, column: &ColumnId) -> bool {
+        self.keeper.standing.is_of_history(column) && !self.keeper.viewers.owns(column)
     }
 
     /// Returns what a label represents.

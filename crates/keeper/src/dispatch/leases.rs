@@ -207,7 +207,7 @@ impl Connection {
             return Ok(None);
         };
         let written = self.authorise_write(provenance::CLIENT, partition).is_ok();
-        Ok((written || self.history_column(&name).is_some()).then_some(name))
+        Ok((written || self.may_be_history(&name)).then_some(name))
     }
 
     fn unlease(&self, runs: &[(u64, u64)]) {
