@@ -155,9 +155,6 @@ def recover(stack, name: str) -> dict:
         dba.execute(f"TRUNCATE {schema}.lineitem")
     servers.keeper_files(stack)  # a checkpoint of both
     with stack.connect_dba() as dba:
-        dba.execute("ALTER SYSTEM SET confide.checkpoint_interval = '1d'")
-        dba.execute("ALTER SYSTEM SET confide.checkpoint_wal = '8GB'")
-        dba.execute("SELECT pg_reload_conf()")
         before, loads = wal_position(dba), 0
         while wal_position(dba) - before < WAL_MB * 2**20:
             driver(stack, path, schema, "copy", "--table", "lineitem", "--file", file)

@@ -21,6 +21,8 @@ KIND = parameter("SETTINGS", "tuned")
 QUIET = {
     "max_wal_size": "8GB",
     "checkpoint_timeout": "30min",
+    "confide.checkpoint_wal": "8GB",
+    "confide.checkpoint_interval": "30min",
     "autovacuum": "off",
     "deadlock_timeout": "100ms",
 }
@@ -184,24 +186,7 @@ def checkpoint(stack: Stack) -> None:
     """Has PostgreSQL and keeper write what they have in memory to their files."""
     with stack.connect_dba() as dba:
         dba.execute("CHECKPOINT")
-        dba.execute("ALTER SYSTEM SET confide.checkpoint_interval = '1s'")
-        dba.execute("SELECT pg_reload_conf()")
-        time.sleep(1)
-        target = dba.execute("SELECT pg_current_wal_lsn()").fetchone()[0]
-        until = time.monotonic() + 300
-        behind = True
-        while behind and time.monotonic() < until:
-            time.sleep(0.5)
-            # The slot follows the keeper's checkpoint; a record more makes it move when idle.
-            dba.execute("SELECT pg_logical_emit_message(false, 'bench', '')")
-            behind = dba.execute(
-                "SELECT coalesce(bool_or(restart_lsn < %s), false) FROM pg_replication_slots",
-                (target,),
-            ).fetchone()[0]
-        dba.execute("ALTER SYSTEM RESET confide.checkpoint_interval")
-        dba.execute("SELECT pg_reload_conf()")
-        if behind:
-            raise RuntimeError("the keeper's checkpoint does not come")
+        dba.execute("SELECT confide.checkpoint()")
 
 
 def keeper_memory(stack: Stack) -> int:
