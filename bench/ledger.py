@@ -360,7 +360,8 @@ def show(report: Report) -> None:
     rows = [["per second", *(found[kind] for kind in KINDS), *found["of"].values()]]
     rows.append(["processor ms", *(spent[kind] for kind in KINDS), *spent["of"].values()])
     # Not in these: while statements are measured, neither PostgreSQL nor the keeper makes one.
-    rows.append(["and of its checkpoint", *(found["checkpoint"][kind] for kind in KINDS)])
+    kept = [found["checkpoint"][kind] for kind in KINDS]
+    rows.append(["and of its checkpoint", *kept, *[None] * len(BASES)])
     table([f"TPC-C, {CLIENTS} clients", *KINDS, *ratios], rows)
     print()
     answers = report.results["waits"]
