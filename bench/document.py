@@ -322,7 +322,7 @@ def recording(results: dict) -> list[str]:
 
 def ledger(results: dict) -> list[str]:
     cells, tpcc = results["cells"], results["tpcc"]
-    kinds = [kind for kind in tpcc if kind not in ("of", "runs", "processor")]
+    kinds = [kind for kind in tpcc if kind not in ("of", "runs", "processor", "checkpoint")]
     below = "plain by client" if "plain by client" in kinds else "plain"
     ratios = [("plain ledger", below), ("protected", "plain"), ("protected ledger", "protected")]
     head = [*kinds, *(f"{above} / {below}" for above, below in ratios)]
@@ -338,6 +338,9 @@ def ledger(results: dict) -> list[str]:
     whole = [line("per second", tpcc)]
     if "processor" in tpcc:
         whole.append(line("processor ms (ratio: inverse)", tpcc["processor"], faster=True))
+    if "checkpoint" in tpcc:
+        kept = [tpcc["checkpoint"][kind] for kind in kinds]
+        whole.append(["of the checkpoint after them", *kept, *["-"] * len(ratios)])
     waits = [[name, *(cell[kind] for kind in kinds)] for name, cell in results["waits"].items()]
     logs = [[int(size), *cell.values()] for size, cell in results["logs"].items()]
     columns = list(next(iter(results["logs"].values())))
