@@ -166,6 +166,7 @@ struct Inner {
     mark: Mark,
     live: Grants,
     aliases: Aliases,
+    /// Each under its own identity.
     names: HashMap<ColumnId, Column>,
 }
 

@@ -24,7 +24,7 @@ const KEYED: &str = "\u{5}";
 /// ... and of one that its owner has given.
 const GIVEN: &str = "\u{6}";
 
-/// How the history of a ledger table is called: so, behind the table's name.
+/// What follows a ledger table's name in the name of its history.
 const HISTORY: &str = "_history";
 
 /// The table that a column's table would be the history of, by its name.
